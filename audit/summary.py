@@ -51,10 +51,8 @@ from dpaudit.mechanism import HasExactClaim
 from dpaudit.neighbours import Pair
 
 __all__ = [
-    "StrongestEvent",
     "detectable_epsilon",
     "rarest_event",
-    "strongest_event",
     "summarise",
 ]
 

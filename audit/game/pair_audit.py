@@ -30,7 +30,7 @@ from dpaudit.errors import MechanismError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
 
-__all__ = ["Look", "OnePair", "PairAudit", "PairChoice", "Round", "data_size"]
+__all__ = ["Look", "OnePair", "PairAudit", "PairChoice", "Round"]
 
 _PATIENCE = 40  # releases of a pilot in which nothing but one failure came back
 _UNEVEN_FROM = 400  # releases, before which both sides are sampled alike

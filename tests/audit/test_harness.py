@@ -235,9 +235,8 @@ def test_an_audit_ends_before_the_round_that_would_take_too_long(monkeypatch, mo
     if most < 1:
         assert len(told) == 2
     else:
-        assert (
-            most / 1.5 < spent < most + priced.price / 2
-        )  # tenths do not add up exactly
+        # Tenths of a second do not add up exactly.
+        assert most / 1.5 < spent < most + priced.price / 2
 
 
 def test_a_limit_that_is_not_reached_changes_nothing_nor_do_clocks_that_jump(

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln, xlogy
+from scipy.special import gammaln
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.observations import Unfollowed
@@ -24,7 +24,7 @@ from dpaudit.audit.replay.follow.tracked import (
     isinstance_tracked,
     looked_at_within,
 )
-from dpaudit.audit.replay.laws.by_name import METHODS, Density, law_by_name
+from dpaudit.audit.replay.laws.by_name import METHODS, Density, Poisson, law_by_name
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.coded import FIRST, MOST_STEPS, Family, Lattice, code_of
 from dpaudit.audit.replay.laws.drawn import TURN, Angle, Dirichlet
@@ -194,10 +194,7 @@ class DiscreteDraws:
         if not (_is_number(lam) and 0 < lam < MOST_STEPS / 4):
             return self._unfollowed("poisson", lam, size)
         lam = float(lam)
-        k = np.arange(math.ceil(lam + 60 * math.sqrt(lam) + 60.5))  # no whole number
-        log = xlogy(k, lam) - lam - gammaln(k + 1)
-        law = Lattice(0, tuple(log.tolist()), exact=True)
-        return self._of_law(law, "poisson", lam, size=size)
+        return self._of_law(Poisson.of_mean(lam), "poisson", lam, size=size)
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
         if isinstance_tracked(p) or np.ndim(n):

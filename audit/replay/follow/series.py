@@ -20,7 +20,7 @@ import numpy as np
 from dpaudit.audit.replay.follow.functions import stacked
 from dpaudit.audit.replay.follow.tracked import Tracked, has_noise, isinstance_tracked
 
-__all__ = ["FRAMED", "NoisySeries", "called", "noise_of", "parts", "replacements"]
+__all__ = ["FRAMED", "called", "noise_of", "parts", "replacements"]
 
 # This module is asked for where polars is loaded, and by what reads all modules.
 pl: Any = sys.modules.get("polars")

@@ -33,6 +33,7 @@ from dpaudit.audit.replay.laws.coded import lattice_of, law_of
 from dpaudit.audit.replay.laws.comparison import compare, equal
 from dpaudit.audit.replay.laws.composition import Excess, most_loss, pure_epsilon
 from dpaudit.audit.replay.laws.cuts import Cut
+from dpaudit.audit.replay.laws.lattices import is_open_ended
 from dpaudit.audit.replay.laws.loss_law import LossLaw
 from dpaudit.audit.replay.laws.mixture_losses import Worst, deltas, no_more, worst_of
 from dpaudit.audit.replay.laws.mixtures import Leaf, Part, Terms, parts_of
@@ -48,6 +49,10 @@ _NOT_SETTLED = (
     "the release has {} numbers whose noise goes by hidden choices: no loss above "
     "{:.4g} was found, and none above {:.4g} is possible, which does not settle the "
     "claim"
+)
+_TAILS = (
+    "the release is a whole number whose noise goes by hidden choices: no loss above "
+    "{1:.4g} was found, and far out, where little is known of its laws, may be any"
 )
 
 
@@ -84,11 +89,17 @@ def judge_finite(judgement: Judgement, first: Trace, second: Trace) -> bool:
         return False
     parts = parts_of(*leaves, lost=here.lost, other_lost=there.lost)
     worst = worst_of(parts)
-    wide = [part for part in parts if part.dimensions and not part.in_cells]
+    pure = pure_epsilon(claim) is not None
+    wide = [
+        part
+        for part in parts
+        if part.dimensions
+        and not (part.in_cells and not (pure and is_open_ended(part)))
+    ]
     judgement.executions = max(here.executions, there.executions) + 1
     judgement.loss = max(0.0, worst.loss - 1e-12)
     _take_steps(judgement, first, second)
-    if pure_epsilon(claim) is not None:
+    if pure:
         judgement.proven = judgement.loss > most_loss(claim)
     else:
         named = claim.parameters.get("epsilon")
@@ -115,11 +126,12 @@ def judge_finite(judgement: Judgement, first: Trace, second: Trace) -> bool:
         ).all():
             return True
         judgement.suspicious = True
-        if pure_epsilon(claim) is None:
+        if not pure:
             judgement.laws = LossLaw(parts), LossLaw(parts, back=True)
         else:
             size = max(each.dimensions for each in wide)
-            why = _NOT_SETTLED.format(size, judgement.loss, most)
+            why = _TAILS if size == 1 and math.isinf(most) else _NOT_SETTLED
+            why = why.format(size, judgement.loss, most)
             judgement.suspect("budget", first.returned_at, why)
     return True
 

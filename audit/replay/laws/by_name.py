@@ -7,18 +7,20 @@ the far tails have errors, and a ratio of two of them might refute what is right
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln, kve
+from numpy.typing import NDArray
+from scipy.special import gammaln, kve, logsumexp, xlogy
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.coded import MOST_STEPS, Lattice, frozen
 from dpaudit.audit.replay.laws.one_draw import Noise
 
-__all__ = ["METHODS", "Density", "GammaDifference", "law_by_name"]
+__all__ = ["METHODS", "Density", "GammaDifference", "Poisson", "law_by_name"]
 
 _KINDS = {
     **{"norm": "gaussian", "laplace": "laplace", "expon": "exponential"},
@@ -160,6 +162,59 @@ class Density:
 
 
 @dataclass(frozen=True)
+class Poisson(Lattice):
+    """Poisson probabilities of integers from the first on, beyond the table as well.
+
+    Parameters
+    ----------
+    mean : float
+    share : float
+        The logarithm of the probability of an integer from the first on.
+    """
+
+    mean: float = 1.0
+    share: float = 0.0
+
+    @classmethod
+    def of_mean(cls, mean: float) -> "Poisson":
+        """Return the law of a mean > 0."""
+        return cls(0, (), exact=True, mean=mean)._with_table()
+
+    def _with_table(self) -> "Poisson":
+        end = math.ceil(self.mean + 60 * math.sqrt(self.mean) + 60.5)  # no whole number
+        k = np.arange(self.start, max(end, self.start + 60))
+        return replace(self, log=tuple(self.log_probability(k).tolist()))
+
+    def log_probability(self, k: Array) -> Array:
+        """Return the log-probabilities of integers, given as floats."""
+        k = np.asarray(k, dtype=np.float64)
+        with np.errstate(invalid="ignore"):
+            log = xlogy(k, self.mean) - self.mean - gammaln(k + 1) - self.share
+        return np.where(k < self.start, -np.inf, log)
+
+    def among_those(self, held: Callable[[Array], NDArray[np.bool_]]) -> Lattice | None:
+        """Return the law of an integer of which it is known that something holds."""
+        some = held(self.start + np.arange(len(self.log), dtype=np.float64))
+        first = int(np.argmax(some))
+        if not some[first:].all():
+            return super().among_those(held)
+        share = self.share + float(logsumexp(self.log[first:]))
+        law = replace(self, start=self.start + first, share=share)
+        return law._with_table()
+
+    def suprema(self, shift: float, other: Any = None) -> tuple[float, float]:
+        """Return the suprema of log P(k)/Q(k - shift), and of its negative."""
+        forth, back = super().suprema(shift, other)
+        if isinstance(other, Poisson) and not math.isclose(
+            self.mean, other.mean, rel_tol=_SAME
+        ):  # far out the larger mean is any number of times as probable
+            if self.mean > other.mean:
+                return math.inf, back
+            return forth, math.inf
+        return forth, back
+
+
+@dataclass(frozen=True)
 class GammaDifference:
     """The difference of two independent gamma draws of scale 1.
 
@@ -213,6 +268,9 @@ def _largest(density: Any, shift: float) -> float:
     return float(losses[best])
 
 
+_EXACT = {"geom": Lattice.geometric, "poisson": Poisson.of_mean}  # by formulas
+
+
 @lru_cache(maxsize=1024)
 def law_by_name(name: str, parameters: tuple[float, ...]) -> Noise | None:
     """Return a law of SciPy's at the place 0 and the scale 1, None if it is not known.
@@ -234,7 +292,8 @@ def law_by_name(name: str, parameters: tuple[float, ...]) -> Noise | None:
         return None
     if name in _DENSITIES:
         return Noise(0.0, 1.0, "coded", law=density)
-    lattice = _table(density.law)
+    made = _EXACT.get(name) if parameters[-1] < MOST_STEPS / 4 else None
+    lattice = made(*parameters) if made else _table(density.law)
     return None if lattice is None else Noise(0.0, 1.0, "lattice", lattice)
 
 

@@ -274,7 +274,8 @@ class Lattice:
             log = np.log(part / part.sum())
         below = self.below if first == 0 else math.inf
         above = self.above if last == len(p) - 1 else math.inf
-        return Lattice(start + first, tuple(log.tolist()), below, above)
+        exact = self.exact and bool(some[first : last + 1].all())
+        return Lattice(start + first, tuple(log.tolist()), below, above, exact)
 
     def supremum(self, shift: float, other: Any = None) -> float:
         """Return the greater of both suprema."""

@@ -7,10 +7,11 @@ of (P - e^epsilon Q)_+, is a sum. In a part of
 - **no coordinates** there are two probabilities;
 - **one coordinate** the loss is looked for on a grid: around the centre of every term,
   on both sides of every kink and end of a density, far out in the tails, and closer and
-  closer around the best. It is no more than the supremum. For delta the line is cut
-  into cells, whose probabilities are differences of distribution functions: those of a
-  function of the release (which cell it is in), so that **their delta is no more than
-  the true one**. Cells of a width h miss of it what is of the order of h^2;
+  closer around the best, or at all numbers of a lattice
+  (`dpaudit.audit.replay.laws.lattices`). It is no more than the supremum. For delta the
+  line is cut into cells, whose probabilities are differences of distribution functions:
+  those of a function of the release (which cell it is in), so that **their delta is no
+  more than the true one**. Cells of a width h miss of it what is of the order of h^2;
 - **several coordinates** losses are those of values that are drawn, and of corners, and
   of what is better nearby.
 
@@ -31,17 +32,16 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.choices import least_losses
-from dpaudit.audit.replay.laws.coded import FIRST, SURE, Family, lattice_of, law_of
+from dpaudit.audit.replay.laws.coded import FIRST, Family, lattice_of, law_of
 from dpaudit.audit.replay.laws.cuts import Cut
 from dpaudit.audit.replay.laws.independence import blocks_of
+from dpaudit.audit.replay.laws.lattices import endless, is_open_ended, on_lattices
 from dpaudit.audit.replay.laws.mixtures import Part, Terms
 from dpaudit.audit.replay.laws.one_draw import distribution
 
 __all__ = ["Worst", "deltas", "no_more", "worst_of"]
 
 _MOST_POINTS, _FEWEST = 12_000, 25
-_TAIL = math.log(1e-9)  # of the ends of tables that were cut
-_MOST_ON_LATTICE = 100_000
 _FAR = (1e2, 1e3, 1e4)  # in scales
 _SPREAD = 60.0
 _DRAWN, _CORNERS, _ASCENTS = 500, 1500, 5
@@ -104,7 +104,8 @@ def deltas(parts: list[Part], epsilons: Array) -> Array:
 def no_more(part: Part) -> float:
     """Return an upper bound of the loss of a part, both ways round.
 
-    In one coordinate it is taken for what is found on the line.
+    In one coordinate it is taken for what is found on the line, or on the lattice where
+    its tails are known.
     """
     return max(_bound(part), _bound(part.swapped))
 
@@ -193,7 +194,7 @@ def _on_line(part: Part) -> Array:
     """Return ascending points of one coordinate; on a lattice, all that matter."""
     mean, ratio, family = _column(part, 0)
     if lattice_of(int(family[0])) is not None:
-        return _on_lattices(mean, ratio, family)
+        return on_lattices(mean, ratio, family)
     mean, ratio, family = np.unique(np.stack([mean, ratio, family]), axis=1)
     size, (ends, _) = np.abs(ratio), _ends(part, 0)
     count = max(_FEWEST, min(401, _MOST_POINTS // len(mean)))
@@ -214,26 +215,15 @@ def _tails(part: Part) -> tuple[Array, Array]:
     return mean.min() - far, mean.max() + far
 
 
-def _on_lattices(mean: Array, ratio: Array, family: NDArray[np.intp]) -> Array:
-    """Return the numbers that have a probability, none that errors make of two laws."""
-    several, laws = [], [law_of(code) for code in family.tolist()]
-    each = max(100, _MOST_ON_LATTICE // len(mean))
-    ends = min(min(law.log[0], law.log[-1]) for law in laws)
-    least = SURE if ends < _TAIL and len({*family.tolist()}) > 1 else 0.0
-    for x, b, law in zip(mean, ratio, laws, strict=True):
-        start, p = law.table()
-        k = np.sort(np.argsort(-p, kind="stable")[:each])
-        several.append(x + b * (start + k[p[k] > least]))
-    y = np.sort(np.concatenate(several))
-    return np.asarray(y[np.diff(y, prepend=-np.inf) > 1e-6 * np.abs(ratio).min()])
-
-
 def _nearer(part: Part, y: Array, found: Array) -> tuple[Array, Array]:
     """Return points that come closer to the best, and the losses there."""
     _, _, family = _column(part, 0)
     best = int(np.argmax(found))
-    if np.isinf(found[best]) or lattice_of(int(family[0])) is not None:
+    if np.isinf(found[best]):
         return y, found
+    if lattice_of(int(family[0])) is not None:
+        end = endless(part)
+        return (y, found) if end is None else (end, np.array([np.inf]))
     for tail in _tails(part):
         far = _losses(part, tail[:, np.newaxis])
         if far[-1] > far[-2] + 1 and far[-1] >= found[best]:  # there is no largest
@@ -325,7 +315,8 @@ def _cell_masses(terms: Terms, edges: Array) -> tuple[Array, Array]:
 def _bound(part: Part) -> float:
     """Return an upper bound of the loss of D against D'."""
     if part.dimensions < 2:
-        return _largest(part, 0, back=False).loss
+        unknown = is_open_ended(part)
+        return math.inf if unknown else _largest(part, 0, back=False).loss
     if len(blocks := blocks_of(part)) > 1:
         apart = sum(_bound(block) for _, block in blocks)
         return float(least_losses(*part.masses)[0]) + apart

@@ -22,7 +22,7 @@ __all__ = ["turned", "turned_like", "with_points"]
 SYMMETRIC = (Family.GAUSSIAN, Family.LAPLACE, Family.LOGISTIC)
 
 _Law = TypeVar("_Law", bound=Any)
-_POINT = Lattice(0, (0.0,))
+_POINT = Lattice(0, (0.0,), exact=True)
 _NO_DRAW = -2  # a number that no entry has
 
 

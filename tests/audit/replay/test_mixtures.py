@@ -286,3 +286,45 @@ def test_claims_with_a_delta_are_tested_where_no_cells_are_known():
         result = replay(angle, pair=pair, claim=ApproxDP(epsilon, 1e-5))
         assert (result.refuted, result.proof) == (not holds, False)
         assert result.loss == pytest.approx(3.601, abs=1e-3)
+
+
+def whole(expression):
+    """Return a mechanism that releases this of data, with the parts c and n."""
+    return lambda data, rng: eval(
+        expression, {"rng": rng, "c": rng.random(), "n": int(data.sum()), "max": max}
+    )
+
+
+@pytest.mark.parametrize(
+    ("released", "loss"),
+    [
+        # The larger mean, or the slower fall, is far more probable where neither is.
+        ("rng.poisson(2.0) if c < 0.5 else rng.poisson(2.0 + n / 10)", math.inf),
+        ("rng.poisson(2.0 + n / 10) if c < 0.5 else -1", math.inf),
+        ("rng.poisson(2.0 + n / 10) if c < 0.5 else rng.integers(5)", math.inf),
+        ("rng.geometric(0.5) if c < 0.5 else rng.geometric(0.3 + n / 20)", math.inf),
+        ("max(rng.poisson(2.0 + n / 10), 2)", math.inf),
+        ("max(rng.geometric(0.3 + n / 20), 2)", math.inf),
+        # Far out the component that falls more slowly is all there is.
+        ("rng.poisson(2.0) if c < 0.4 + n / 10 else rng.poisson(3.0)", math.log(5 / 4)),
+        ("rng.geometric(0.5) if c < n / 4 else rng.geometric(0.4)", math.log(3 / 2)),
+        (
+            "rng.binomial(90, 0.5 if c < 0.5 else n / 4)",
+            math.log((1.5**90 + 1) / 2),
+        ),
+    ],
+)
+def test_losses_on_lattices_are_exact_far_out(released, loss):
+    result = replay(whole(released), pair=PAIR, claim=PureDP(50.0))
+    assert result.loss == pytest.approx(loss, rel=1e-5)
+    assert result.proof == (loss == math.inf)
+
+
+def test_tails_of_which_little_is_known_settle_no_pure_claim():
+    """The negative binomial laws of sizes 3 and 4 lie log(k/3 + 1) apart, and more."""
+    released = "rng.negative_binomial(3 if c < 0.5 else 2 + n, 0.5)"
+    result = replay(whole(released), pair=PAIR, claim=PureDP(3.0))
+    assert result.verdict == "NOT_FOLLOWED"
+    assert "far out" in result.findings[0].message
+    lower = replay(whole(released), pair=PAIR, claim=PureDP(0.5))
+    assert lower.proof
