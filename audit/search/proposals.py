@@ -353,7 +353,8 @@ def _outvoted(zero: Array, top: Array, n: int) -> Iterator[Cut]:
     quartiles or some multiple of the median. One row at 1 in s among zeros lies
     sqrt(s - 1) deviations from the mean: s = 5 and 10 are two and three; quartiles and
     medians change at s = 4 and 2. One row more or less of the large camp decides then
-    over the whole of the small one.
+    over the whole of the small one. So does one more of the small camp, which lets all
+    of it pass; where a row is replaced, that is the same as one less of the large one.
     """
     for share in _OUTVOTED:
         small = max(n // share, 1)
@@ -361,6 +362,10 @@ def _outvoted(zero: Array, top: Array, n: int) -> Iterator[Cut]:
         for others in (large, large - 1):
             common = [top] * small + [zero] * others
             yield Cut(common, len(common), top, zero)
+    for share in _OUTVOTED:  # no pair where a row is replaced
+        small = max(n // share, 1)
+        common = [top] * small + [zero] * share * small
+        yield Cut(common, len(common), top, top)
 
 
 def _random_row(domain: Domain, rng: np.random.Generator) -> Array:

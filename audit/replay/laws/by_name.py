@@ -182,7 +182,7 @@ class Poisson(Lattice):
 
     def _with_table(self) -> "Poisson":
         end = math.ceil(self.mean + 60 * math.sqrt(self.mean) + 60.5)  # no whole number
-        k = np.arange(self.start, max(end, self.start + 60))
+        k = np.arange(self.start, max(end, self.start + 60), dtype=np.float64)
         return replace(self, log=tuple(self.log_probability(k).tolist()))
 
     def log_probability(self, k: Array) -> Array:

@@ -14,7 +14,7 @@ from refusals import refused, refuses
 
 from dpaudit import MechanismError, Pair, PureDP
 from dpaudit.attacks import Identity
-from dpaudit.audit import Run, audit
+from dpaudit.audit import Run, audit, replay
 from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.search.proposals import Proposals
 from dpaudit.domains import Box, UnitBall
@@ -260,3 +260,17 @@ def test_a_search_finds_the_pair(mechanism, domain, relation):
     where = {"domain": domain, "relation": relation, "claim": PureDP(1.0)}
     run = Run(attacks=[Identity()])
     assert audit(mechanism, **where, run=run, budget=6000, seed=1).refuted
+
+
+def beyond_deviations(x, rng):
+    v = np.ravel(x)
+    near = np.abs(v - v.mean()) <= 3 * v.std() if len(v) else v > 0
+    return v[near].sum() + rng.laplace(scale=1.0)
+
+
+@pytest.mark.parametrize("mechanism", [beyond_the_quartiles, beyond_deviations])
+def test_one_outlier_more_lets_all_of_them_pass_in_few_rows(mechanism):
+    where = {"domain": "box:0,1:1", "relation": "add-remove"}
+    result = replay(mechanism, **where, claim=PureDP(1.0))
+    assert result.proof
+    assert result.loss == pytest.approx(2.0)
