@@ -66,7 +66,10 @@ class HitCurve(NamedTuple):
         pooled = cells.sum(axis=0)
         hits = np.cumsum((pooled * [share, 1 - share])[:, ::-1], axis=1)[:, ::-1]
         totals = cells.sum(axis=1, keepdims=True)
-        p, q = np.minimum((hits + 0.5) / (totals + 1), 1 - 0.5 / (totals + 1))
+        # Half a hit of the smaller side is added to either. If each had its own, an
+        # event without hits would seem likelier where there are fewer releases.
+        half = 0.5 / totals.min()
+        p, q = np.minimum(hits / totals + half, 1 + half) / (1 + 2 * half)
         sizes = [
             len(last) if smooth else _discounted(len(last), len(first))
             for first, last in zip(chosen, tested, strict=True)

@@ -1,11 +1,13 @@
 r"""Bounds from scores: an event is chosen on some releases and tested on the others.
 
 A score is any number computed from a release by a rule that was fixed before these
-releases were drawn, larger where D is thought more likely. Given the first part, the
-event is fixed and the releases of the last part are independent of it: the bound from
-its counts holds conditionally, so it holds. Nothing is corrected for the search, whose
-quality decides only how good the bound is. The releases are first put in random order,
-so that files sorted by score do no harm.
+releases were drawn, larger where D is thought more likely. (Where the first part
+promises nothing that way round, and something the other way round, D and D' change
+places: a claim binds them alike.) Given the first part, direction and event are fixed,
+and the releases of the last part are independent of them: the bound from its counts
+holds conditionally, so it holds. Nothing is corrected for the search, whose quality
+decides only how good the bound is. The releases are first put in random order, so that
+files sorted by score do no harm.
 
 `split_scores` is the baseline: a threshold, and Clopper and Pearson's limits.
 `fixed_scores` tests its event with the exact joint bound, and may choose both tails,
@@ -54,6 +56,7 @@ from dpaudit.audit.bounds.choice import HitCurve, Sides, Tails
 from dpaudit.audit.bounds.counts import clopper_pearson, epsilon_nulls, joint, mu_nulls
 from dpaudit.audit.bounds.counts import gaussian as gaussian_bound
 from dpaudit.audit.bounds.laws import Poisson
+from dpaudit.audit.bounds.ordering import Nulls
 from dpaudit.audit.bounds.result import Bound, Counts, check_level
 from dpaudit.errors import InputError
 from dpaudit.validation import check_fraction, check_real
@@ -62,6 +65,8 @@ __all__ = ["PairedCounts", "fixed_scores", "split_scores"]
 
 _ALMOST_ALL = 0.9  # of the releases
 _FEWEST = 20  # scores a side
+_OTHER = {"hits": "hits_neighbour", "releases": "releases_neighbour"}
+_OTHER |= {other: name for name, other in _OTHER.items()}
 
 
 def split_scores(
@@ -95,14 +100,13 @@ def split_scores(
         If an argument is outside what is allowed, or a score is NaN.
     """
     delta, confidence, alpha = check_level(delta, confidence)
-    chosen, tested = _parts(on_data, on_neighbour, fraction, rng)
-    curve = HitCurve.of(chosen, tested)
+    parts = _parts(on_data, on_neighbour, fraction, rng)
     # Two limits at alpha/2 add where the joint bound takes a root of squares.
-    predicted = curve.single(epsilon_nulls(delta), alpha / 8)
-    threshold = float(curve.thresholds[np.argmax(predicted)])
-    counts = _count(tested, threshold)
+    way = _way(*parts, epsilon_nulls(delta), alpha / 8)
+    threshold = float(way.curve.thresholds[np.argmax(way.predicted)])
+    counts = _count(way.tested, threshold)
     bound = clopper_pearson(counts, delta=delta, confidence=confidence)
-    return _with_event(bound, "split", threshold)
+    return way.told(_with_event(bound, "split", threshold))
 
 
 def fixed_scores(
@@ -153,10 +157,10 @@ def fixed_scores(
     ('fixed joint, both tails', True)
     """
     delta, confidence, alpha = check_level(delta, confidence)
-    chosen, tested = _parts(on_data, on_neighbour, fraction, rng)
-    curve = HitCurve.of(chosen, tested)
+    parts = _parts(on_data, on_neighbour, fraction, rng)
     nulls = mu_nulls() if gaussian else epsilon_nulls(delta)
-    predicted = curve.single(nulls, alpha)
+    way = _way(*parts, nulls, alpha)
+    tested, curve, predicted = way.tested, way.curve, way.predicted
     best = int(np.argmax(predicted))
     test = gaussian_bound if gaussian else joint
     law = paired_law(min(map(len, tested)))
@@ -164,7 +168,7 @@ def fixed_scores(
     if law is None or pair is None or pair.predicted <= predicted[best]:
         threshold = float(curve.thresholds[best])
         bound = test(_count(tested, threshold), delta=delta, confidence=confidence)
-        return _with_event(bound, "fixed", threshold)
+        return way.told(_with_event(bound, "fixed", threshold))
     drawn = PairedCounts.draw(tested, pair, law, rng)
     value = 0.0
     if drawn.enough:
@@ -176,7 +180,7 @@ def fixed_scores(
             perfect = test(Counts(n, n, 0, other), confidence=confidence)
             value = min(value, perfect.value)
     kind, parameter = ("gaussian", "mu") if gaussian else ("joint", "epsilon")
-    return Bound(
+    bound = Bound(
         f"fixed {kind}, both tails",
         parameter,
         value,
@@ -191,6 +195,7 @@ def fixed_scores(
             "upper": pair.upper,
         },
     )
+    return way.told(bound)
 
 
 def paired_law(releases: int) -> Poisson | None:
@@ -234,6 +239,36 @@ class PairedCounts(NamedTuple):
         wrong += np.count_nonzero(on_data < tails.lower)
         enough = first <= len(tested.data) and second <= len(tested.neighbour)
         return cls(int(right), int(wrong), (first, second), enough)
+
+
+class _Way(NamedTuple):
+    """Which side the events are frequent on, and what the first part says of them."""
+
+    tested: Sides  # that side first
+    curve: HitCurve
+    predicted: Array
+    swapped: bool
+
+    def told(self, bound: Bound) -> Bound:
+        """Return a bound of these sides, with the counts on D and on D' by name."""
+        if not self.swapped:
+            return bound
+        counts = {_OTHER.get(name, name): bound.counts[name] for name in bound.counts}
+        method = f"{bound.method}, larger on D'"
+        return replace(bound, method=method, counts=counts)
+
+
+def _way(chosen: Sides, tested: Sides, nulls: Nulls, alpha: float) -> _Way:
+    """Return D first, or D' where the first part promises nothing else."""
+    curve = HitCurve.of(chosen, tested)
+    predicted = curve.single(nulls, alpha)
+    if predicted.max() <= 0:
+        chosen, back = Sides(*chosen[::-1]), Sides(*tested[::-1])
+        other = HitCurve.of(chosen, back)
+        promised = other.single(nulls, alpha)
+        if promised.max() > 0:
+            return _Way(back, other, promised, True)
+    return _Way(tested, curve, predicted, False)
 
 
 def _parts(
