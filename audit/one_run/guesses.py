@@ -283,7 +283,7 @@ def _judged(
         pilots=0,
         canaries=len(coins),
         guesses=tried[best][1],
-        warnings=_signs(coins),
+        warnings=_signs(coins, tried),
         seed=seed,
         seconds=time.perf_counter() - started,
         tried=len(tried),
@@ -343,12 +343,20 @@ def _coins(name: str, value: ArrayLike) -> NDArray[np.bool_]:
     return coins
 
 
-def _signs(coins: NDArray[np.bool_]) -> tuple[str, ...]:
-    """Return warnings of coins that look as if they had not been tossed one by one."""
-    count = len(coins)
+def _signs(coins: NDArray[np.bool_], tried: list[tuple[int, int]]) -> tuple[str, ...]:
+    """Return warnings: coins not tossed one by one, guesses the wrong way round."""
+    count, found = len(coins), []
     if count >= _SUSPICIOUS and 2 * np.count_nonzero(coins) == count:
-        return (
+        found.append(
             f"exactly half of {count:,} canaries are in, which happens seldom by "
-            "fair coins: a half that was drawn is no evidence here",
+            "fair coins: a half that was drawn is no evidence here"
         )
-    return ()
+    for right, guesses in tried:
+        if bdtr(right, guesses, 0.5) < _UNFAIR:
+            found.append(
+                f"only {right:,} of {guesses:,} guesses are right, fewer than chance "
+                "allows: if scores are smaller where a canary is in, as losses are, "
+                "change their sign"
+            )
+            break
+    return tuple(found)

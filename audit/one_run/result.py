@@ -38,7 +38,7 @@ class CanaryAudit(PrintedResult):
         Coins per run, and how many of them were guessed.
     warnings : tuple of str
         Signs that the runs are not independent draws of one law, which every statement
-        here assumes.
+        here assumes; and that guesses are the wrong way round.
     seed : int
     seconds : float
     tried : int

@@ -147,6 +147,8 @@ def test_the_most_confident_guesses_are_far_from_the_threshold_and_halves_warned
     found = audit_scores(half, half, claim=PureDP(1.0))
     assert any("exactly half of 400" in each for each in found.warnings)
     assert not audit_scores(COINS, COINS, claim=PureDP(1.0)).warnings
+    (warning,) = audit_scores(-COINS, COINS, claim=PureDP(1.0)).warnings
+    assert "if scores are smaller where a canary is in" in warning
 
 
 def test_fair_coins_are_refused_rarely_and_unguessed_ones_are_canaries():

@@ -152,7 +152,7 @@ ERRORS = {
     ("words.csv", *CLAIM): "must hold numbers, got 'x'",
     ("both.csv", *CLAIM): "must have either the columns",
     ("neither.csv", *CLAIM): "must have either the columns",
-    ("lacks.csv", *CLAIM): "unknown column 'included'",
+    ("lacks.csv", *CLAIM): "unknown --included-column 'included'",
     ("untrue.csv", *CLAIM): "unknown column 'truth'",
     ("all.csv", *CLAIM, "--threshold", "0"): "--threshold does not apply to guesses",
     ("all.csv", *CLAIM, "--seed", "0"): "--seed does not apply to guesses",

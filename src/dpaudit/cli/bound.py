@@ -347,7 +347,7 @@ def canaries_command(
     thresholds, *columns = of_scores.values()
     if any(name is not None for name in columns) or _has_scores(file, [*table.columns]):
         score, included = (
-            _column(table, name or usual)
+            _column(table, name or usual, f"--{usual}-column")
             for name, usual in zip(columns, (_SCORE, _INCLUDED), strict=True)
         )
         result = audit_scores(
@@ -387,9 +387,9 @@ def _has_scores(path: Path, columns: list[str]) -> bool:
     return found == [_SCORE]
 
 
-def _column(table: Any, name: str, *, complete: bool = True) -> Any:
+def _column(table: Any, name: str, kind: str = "column", complete: bool = True) -> Any:
     """Return a column's numbers."""
-    check_name("column", name, list(table.columns))
+    check_name(kind, name, list(table.columns))
     column = numbers(table[name], name)
     missing = (column != column).nonzero()[0]
     if complete and len(missing):
