@@ -25,7 +25,6 @@ from dpaudit.audit.replay.declare.training import training_libraries
 from dpaudit.audit.replay.execute.conversions import named
 from dpaudit.audit.replay.execute.generators import standing
 from dpaudit.audit.replay.execute.patches import patched
-from dpaudit.audit.replay.follow.complex_numbers import TrackedComplex
 from dpaudit.audit.replay.follow.ending import Ended, Steps, watched
 from dpaudit.audit.replay.follow.forms import Form, form_of
 from dpaudit.audit.replay.follow.frames import is_framed, parts_of, tables
@@ -316,10 +315,10 @@ class _Reader:
     def read(self, value: Any, depth: int = 0) -> None:
         """Read a release, or a part of one."""
         if isinstance_tracked(value) and value.tape is self._tape:
+            if value.is_complex:
+                self.words.append(read(np.zeros_like(value.centre)).layout)
+                value = value.both().moved(lambda places: np.moveaxis(places, 0, -1))
             self._numbers(value)
-        elif type(value) is TrackedComplex and value.tape is self._tape:
-            self.words.append(read(np.zeros(value.shape, dtype=np.complex128)).layout)
-            self._numbers(value.both().moved(lambda places: np.moveaxis(places, 0, -1)))
         elif issubclass(type(value), Held):
             self.words.append(read(value.like()).layout)
             self.read(value.held)

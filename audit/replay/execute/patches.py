@@ -29,16 +29,15 @@ import numpy as np
 from dpaudit.audit.replay.execute.conversions import conversions, drawn_by_name, like
 from dpaudit.audit.replay.execute.generators import Legacy, drawing_functions
 from dpaudit.audit.replay.execute.system import system_of
-from dpaudit.audit.replay.follow.complex_numbers import TrackedComplex
 from dpaudit.audit.replay.follow.foreign import ForeignGenerators
 from dpaudit.audit.replay.follow.frames import noise_of, tables
 from dpaudit.audit.replay.follow.functions import stacked
 from dpaudit.audit.replay.follow.generator import RecordingGenerator
+from dpaudit.audit.replay.follow.linear import ScipyTransforms
 from dpaudit.audit.replay.follow.places import called_by_name, is_code
 from dpaudit.audit.replay.follow.streams import Position
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, has_noise
-from dpaudit.audit.replay.follow.transforms import ScipyTransforms
 
 __all__ = ["patched"]
 
@@ -361,8 +360,7 @@ def _writable(now: _Replacements, real: Any) -> Callable[..., Any]:
             tape = _asked(now, caller, name)
         if tape is None:
             return array
-        kind = TrackedComplex if array.dtype.kind == "c" else Tracked
-        return kind.plain(tape, array)
+        return Tracked.plain(tape, array)
 
     make.__name__ = name
     return make

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -20,28 +21,19 @@ from dpaudit.audit.replay.follow.draws import Image, Terms
 from dpaudit.audit.replay.follow.tracked import (
     MOST_TERMS,
     Tracked,
-    has_noise,
     isinstance_tracked,
     numeric,
 )
 from dpaudit.audit.replay.laws.coded import Family, lattice_of
 
-__all__ = ["LINEAR", "arithmetic", "by_matrix", "linear", "sums"]
+__all__ = ["arithmetic", "matrix_product", "no_kernel", "over_reals", "sums"]
 
-
-# The positions of arguments that functions are linear in, the others being ordinary.
-LINEAR: dict[Any, tuple[int, ...]] = {
-    **dict.fromkeys((np.cumsum, np.diff, np.ediff1d, np.gradient, np.average), (0,)),
-    **dict.fromkeys((np.trapezoid, np.pad, np.real, np.nan_to_num, np.nansum), (0,)),
-    **dict.fromkeys((np.convolve, np.correlate, np.inner, np.vdot, np.kron), (0, 1)),
-    **dict.fromkeys((np.tensordot, np.cross), (0, 1)),
-    **{np.einsum: (1, 2, 3), np.interp: (2,), np.linalg.solve: (1,)},
-}
 _ENOUGH = 4  # rows that are tried first, in multiples of the columns
 _SMALLEST = 1e-9  # relative eigenvalue of A^T A, of what counts as without a kernel
-_MOST_COLUMNS = 256  # numbers, of which a linear function is known by each
-_CANCELS = 1e-13  # beside the parts of a coefficient: it is 0
 _MOST_TRIED = 100  # dimensions in which it is tried whether a map has a kernel
+
+
+_numbers = partial(numeric, among="fiubc")
 
 
 def arithmetic(ufunc: Any, left: Any, right: Any = None, *more: Any) -> Any:
@@ -49,18 +41,40 @@ def arithmetic(ufunc: Any, left: Any, right: Any = None, *more: Any) -> Any:
     if ufunc is np.negative:
         return _scaled(left, np.array(-1.0))
     if ufunc in (np.positive, np.conjugate):
-        return left.copy()
+        return left.copy() if ufunc is np.positive else left.conj()
     if ufunc is np.add or ufunc is np.subtract:
         return _added(left, right, 1.0 if ufunc is np.add else -1.0)
     if ufunc is np.multiply or ufunc is np.true_divide:
         divide, second = ufunc is np.true_divide, _noisy(right)
-        value, factor = (right, numeric(left)) if second else (left, numeric(right))
+        value, factor = (right, _numbers(left)) if second else (left, _numbers(right))
         if factor is None or (second and divide):
             return NotImplemented
-        return _scaled(value, factor, divide=divide)
+        return _seen(value, factor, _scaled(value, factor, divide=divide))
     if ufunc is np.matmul:
-        return matrix_product(left, right)
+        value, factor = (left, right) if _noisy(left) else (right, left)
+        return _seen(value, _numbers(factor), matrix_product(left, right))
     return NotImplemented
+
+
+def _seen(value: Tracked, factor: Any, made: Any) -> Any:
+    """Return a product, looked at in the eager mode where it adds noise to data.
+
+    So does one of complex numbers that have noise in one part alone.
+    """
+    if made is NotImplemented or not (made.tape.mode.eager and value.is_complex):
+        return made
+    mixes = factor.dtype.kind == "c" and factor.real.any() and factor.imag.any()
+    if not mixes or value.part(0).noisy == value.part(1).noisy:
+        return made
+    return _looked_at_by_part(made, 2)
+
+
+def _looked_at_by_part(value: Tracked, parts: int) -> Any:
+    """Look at the noise in the real part, or in both, of a sum."""
+    for side in range(parts):
+        if (part := value.part(side)).noisy:
+            part.looked_at("sum")
+    return value if value.noisy else value.centre[()]
 
 
 def _noisy(value: Any) -> bool:
@@ -75,7 +89,8 @@ def _scaled(value: Tracked, factor: Array, *, divide: bool = False) -> Any:
         mean = asarray(value.centre / factor if divide else value.centre * factor)
         shape = mean.shape
         block = value.terms.block
-        if shape == value.shape and block is not None and not factor.ndim:
+        real = factor.dtype.kind == "f"
+        if shape == value.shape and block is not None and real and not factor.ndim:
             before, other = value.terms.factor, cast(np.float64, factor[()])
             times = float(before / other if divide else before * other)
             terms = Terms(block=block, factor=times)
@@ -141,7 +156,7 @@ def _added(left: Any, right: Any, sign: float) -> Any:
     if not (first and second):
         value, own = (left, 1.0) if first else (right, sign)
         other, others = (right, sign) if first else (left, 1.0)
-        addend = numeric(other)
+        addend = _numbers(other)
         if addend is None:
             return NotImplemented
         with np.errstate(all="ignore"):
@@ -175,6 +190,8 @@ def _added(left: Any, right: Any, sign: float) -> Any:
             terms = _image(value, make, spread if mean.size else None)
         joined = Tracked(value.tape, mean, terms)
         waits = _is_no_noise(value) or (type(other) is int and other == 0)
+        if value.tape.mode.eager and not waits and joined.is_complex:
+            return _looked_at_by_part(joined, 2 if addend.dtype.kind == "c" else 1)
         if value.tape.mode.eager and not waits:
             exact = type(other) in (Fraction, Decimal)
             found = joined.looked_at("sum")[()]
@@ -264,12 +281,12 @@ def _summed(value: Tracked, axes: list[int], shape: tuple[int, ...]) -> Image | 
 def matrix_product(left: Any, right: Any) -> Any:
     """Return the product of an ordinary matrix and one with noise, either way round."""
     if _noisy(left):
-        other = numeric(right)
+        other = _numbers(right)
         if left.ndim not in (1, 2) or other is None or other.ndim not in (1, 2):
             return NotImplemented
         product = matrix_product(other.T, left.T if left.ndim == 2 else left)
         return product if product is NotImplemented or product.ndim < 2 else product.T
-    a = numeric(left)
+    a = _numbers(left)
     if a is None or a.ndim not in (1, 2) or right.ndim not in (1, 2):
         return NotImplemented
     if a.shape[-1] != right.shape[0]:
@@ -296,80 +313,17 @@ def matrix_product(left: Any, right: Any) -> Any:
     def of_noise(noise: Array) -> Array:
         return asarray(rows @ np.broadcast_to(noise, kept.shape)).reshape(shape)
 
-    tall = len(rows) >= p
-    terms = _image(right, make, of_noise if tall else None, lambda: no_kernel(rows))
+    parts = over_reals(rows, right)
+    tall = len(parts) >= p
+    terms = _image(right, make, of_noise if tall else None, lambda: no_kernel(parts))
     return Tracked(right.tape, mean.reshape(shape), terms, bare=right.bare)
 
 
-def linear(func: Any, args: Any, kwargs: Any) -> Any:
-    """Return what a function gives that is linear in the one argument with noise.
-
-    It goes by its matrix. NotImplemented where there is none, or fewer numbers would
-    have several draws that are not Gaussian: of their sums no law is known, and of the
-    array it is.
-    """
-    noisy = [k for k, arg in enumerate(args) if isinstance_tracked(arg) and arg.noisy]
-    others = [arg for k, arg in enumerate(args) if k not in noisy]
-    if len(noisy) != 1 or noisy[0] not in LINEAR.get(func, ()) or "out" in kwargs:
-        return NotImplemented
-    if has_noise(others) or has_noise(list(kwargs.values())):
-        return NotImplemented
-    (place,) = noisy
-
-    def of_one(one: Array) -> Array:
-        return asarray(func(*args[:place], one, *args[place + 1 :], **kwargs))
-
-    return by_matrix(of_one, args[place])
-
-
-def by_matrix(func: Callable[[Array], Array], value: Tracked) -> Any:
-    """Return a linear function of an array with noise; otherwise as `linear`."""
-    value.settle()
-    if not (value.noisy and 0 < value.size <= _MOST_COLUMNS):
-        return NotImplemented
-    mean, none = func(value.centre.copy()), func(np.zeros(value.shape))
-    if mean.dtype.kind != "f" or none.any() or mean.size > MOST_TERMS // value.size:
-        return NotImplemented
-    units = np.eye(value.size).reshape(value.size, *value.shape)
-    matrix = np.stack([np.ravel(func(one)) for one in units], axis=1)
-    # What is linear in units alone (a largest number) is not so in any numbers.
-    any_numbers = np.random.default_rng(value.size).standard_normal(value.shape)
-    for one, given in ((value.centre, mean), (any_numbers, func(any_numbers.copy()))):
-        size = np.abs(matrix) @ np.abs(one.ravel())
-        off = np.abs(matrix @ one.ravel() - given.ravel())
-        if not (off <= 1e-12 * (1e-300 + size)).all():
-            return NotImplemented
-    draws = value.index[value.index >= 0]  # which gives them numbers
-    drawn = value.tape.draws.families[draws]
-    single = ((matrix != 0).sum(axis=1) <= 1).all() and value.index.shape[1] == 1
-    gaussian = (drawn == Family.GAUSSIAN).all()
-    if not (single or gaussian or no_kernel(matrix)):
-        return NotImplemented
-    value = value.reshape(-1)
-    if value.index.shape[1] > 1:
-        return _merged(matrix, value, mean)
-    found = matrix_product(matrix, value)
-    return found if found is NotImplemented else found.reshape(mean.shape)
-
-
-def _merged(matrix: Array, value: Tracked, mean: Array) -> Any:
-    """Return the product of a matrix and numbers of several draws each.
-
-    What rounding leaves of draws that cancel is left out.
-    """
-    rows, places = np.nonzero(value.index >= 0)
-    draws, columns = np.unique(value.index[rows, places], return_inverse=True)
-    if mean.size * len(draws) > MOST_TERMS:
-        return NotImplemented
-    dense = np.zeros((value.size, len(draws)))
-    np.add.at(dense, (rows, columns), value.coef[rows, places])
-    coef = matrix @ dense
-    coef[np.abs(coef) <= _CANCELS * (np.abs(matrix) @ np.abs(dense))] = 0.0
-    if not value.bare:
-        size = np.abs(matrix) @ np.abs(value.centre)
-        value.tape.draws.cancels(mean.ravel(), size)
-    terms = Terms(np.where(coef != 0, draws, -1), coef)
-    return Tracked(value.tape, mean, terms, bare=value.bare)
+def over_reals(matrix: Array, value: Tracked) -> Array:
+    """Return a matrix that maps real numbers to the parts of what it gives of them."""
+    if matrix.dtype.kind != "c" or value.is_complex:
+        return matrix
+    return np.concatenate([matrix.real, matrix.imag])
 
 
 def no_kernel(matrix: Array) -> bool:
@@ -386,8 +340,8 @@ def no_kernel(matrix: Array) -> bool:
 
 def _positive(matrix: Array) -> bool:
     with np.errstate(all="ignore"):
-        gram = matrix.T @ matrix
-        shift = _SMALLEST * np.trace(gram)
+        gram = matrix.conj().T @ matrix
+        shift = _SMALLEST * np.trace(gram).real
         gram.flat[:: len(gram) + 1] -= shift
         if not (np.isfinite(gram).all() and shift > 0):
             return False

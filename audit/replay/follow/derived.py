@@ -168,6 +168,8 @@ def derived(name: str, *parts: Any, known: bool = False, few: bool = False) -> A
     known_name = name in FUNCTIONS or "." in name
     if not known_name or not tracked or tracked[0].tape.closed:
         return NotImplemented
+    if any(each.is_complex for each in tracked):
+        return NotImplemented
     tape: Tape = tracked[0].tape
     try:
         others = [each for each in parts if not isinstance(each, Number)]

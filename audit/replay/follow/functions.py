@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.follow.arithmetic import arithmetic, linear, sums
-from dpaudit.audit.replay.follow.complex_numbers import called
+from dpaudit.audit.replay.follow.arithmetic import arithmetic, sums
 from dpaudit.audit.replay.follow.derived import derived, joined_noise, rounded
 from dpaudit.audit.replay.follow.directions import directed, norm
 from dpaudit.audit.replay.follow.frames import in_frame
 from dpaudit.audit.replay.follow.kept import outcomes
-from dpaudit.audit.replay.follow.looked import Arithmetic, Composed
+from dpaudit.audit.replay.follow.linear import linear
+from dpaudit.audit.replay.follow.looked import Arithmetic
 from dpaudit.audit.replay.follow.plane import polar
 from dpaudit.audit.replay.follow.selection import (
     COMPARISONS,
@@ -40,11 +40,11 @@ from dpaudit.audit.replay.follow.tracked import (
     Entries,
     Tracked,
     has_noise,
+    is_complex,
     isinstance_tracked,
     looked_at_within,
     numeric,
 )
-from dpaudit.audit.replay.follow.transforms import by_part, is_complex, transformed
 
 __all__ = ["stacked"]
 
@@ -62,6 +62,7 @@ _MOVING_FIRST = """
 # The positions of the arguments whose entries are moved.
 _MOVING: dict[Any, tuple[int, ...]] = {
     **{getattr(np, name): (0,) for name in _MOVING_FIRST.split()},
+    **dict.fromkeys((np.fft.fftshift, np.fft.ifftshift), (0,)),
     np.compress: (1,),
     np.where: (1, 2),
     np.append: (0, 1),
@@ -77,9 +78,7 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
             return result
     out = kwargs.pop("out", None)
     result = NotImplemented
-    if is_complex(inputs) and not any(map(isinstance_tracked, out or ())):
-        result = called(ufunc, method, inputs, kwargs)
-    elif not any([isinstance_tracked(each) and each.noisy for each in inputs]):
+    if not any([isinstance_tracked(each) and each.noisy for each in inputs]):
         pass
     elif method == "__call__" and not kwargs.keys() - _HARMLESS:
         result = _called(ufunc, inputs)
@@ -99,10 +98,11 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     if out is None:
         return result
     (target,) = out
-    if issubclass(type(target), Composed):
-        return target.become(result)
-    if not isinstance_tracked(target):
-        np.copyto(target, looked_at_within(result, ufunc.__name__), casting="same_kind")
+    if not isinstance_tracked(target) or is_complex(result) > target.is_complex:
+        written = looked_at_within(target, "out")
+        np.copyto(
+            written, looked_at_within(result, ufunc.__name__), casting="same_kind"
+        )
         return target
     if not isinstance_tracked(result):
         result = Tracked.plain(target.tape, np.asarray(result))
@@ -126,6 +126,8 @@ def _called(ufunc: Any, inputs: Any) -> Any:
     decide(inputs)
     if not has_noise(inputs):  # any more
         return NotImplemented
+    if is_complex(inputs):
+        return arithmetic(ufunc, *inputs)
     if ufunc in COMPARISONS:
         result = NotImplemented
         if any(map(_keeps, inputs)):  # of few values, not yet decided
@@ -181,8 +183,8 @@ def _function(func: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
     if func not in (np.shape, np.ndim, np.size):
         args = decided(args)
     if has_noise([args, list(kwargs.values())]):
-        result = transformed(func, args, kwargs, _MOVING)
-        if result is NotImplemented and func in _SPECIAL:
+        result = NotImplemented
+        if func in (_OF_COMPLEX if is_complex(args) else _SPECIAL):
             result = _SPECIAL[func](*args, **kwargs)
         if result is NotImplemented and func in _MOVING and "out" not in kwargs:
             result = _moved(func, args, kwargs, tape)
@@ -198,8 +200,6 @@ def _function(func: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
 
 def stacked(tape: Tape, value: Any) -> Any:
     """Return nested lists of numbers, some with noise, as np.array would."""
-    if is_complex(value):
-        return by_part(tape, value, stacked)
     pool = Entries(tape)
     try:
         return pool.gather(np.array(pool.place(value)))
@@ -261,7 +261,8 @@ def _full_like(a: Any, fill: Any, dtype: Any = None, **more: Any) -> Any:
     if dtype is not None or set(more) - {"shape"}:
         return NotImplemented
     shape = more.get("shape") or np.shape(a)
-    return Tracked.plain(a.tape, np.full(shape, fill, dtype=np.float64))
+    kind = np.result_type(a.dtype, np.float64)
+    return Tracked.plain(a.tape, np.full(shape, fill, dtype=kind))
 
 
 def _clipped(value: Any, low: Any = None, high: Any = None, **more: Any) -> Any:
@@ -322,7 +323,15 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     np.ones_like: lambda a, dtype=None, **more: _full_like(a, 1.0, dtype, **more),
     np.empty_like: lambda a, dtype=None, **more: _full_like(a, 0.0, dtype, **more),
     np.full_like: _full_like,
+    np.real: lambda val: val.real,
+    np.imag: lambda val: val.imag,
+    np.iscomplexobj: is_complex,
+    np.isrealobj: lambda x: not is_complex(x),
 }
+# What holds of complex numbers as well; others look at them.
+_OF_COMPLEX = frozenset(
+    (np.sum, np.mean, np.trace, np.dot, np.outer, np.shape, np.ndim, np.size)
+) | {np.zeros_like, np.ones_like, np.real, np.imag, np.iscomplexobj, np.isrealobj}
 Arithmetic.ufunc, Arithmetic.function = _ufunc, _function
 Tracked.outcomes = outcomes
 
@@ -331,7 +340,8 @@ Tracked.outcomes = outcomes
 
 
 def _native(array: Array) -> Any:
-    return array if array.ndim else float(array)
+    number = complex if array.dtype.kind == "c" else float
+    return array if array.ndim else number(array)
 
 
 def _looking(how: str, convert: Callable[..., Any]) -> Callable[..., Any]:

@@ -101,7 +101,7 @@ class Composed:
 class Looked:
     """What `dpaudit.audit.replay.follow.tracked.Tracked` does with its numbers."""
 
-    __slots__ = ("bare", "centre", "tape", "terms")
+    __slots__ = ("bare", "centre", "part_of", "tape", "terms")
 
     outcomes: ClassVar[Callable[[Any], bool]]
     """`dpaudit.audit.replay.follow.kept.outcomes`, which others fill in."""
@@ -110,6 +110,7 @@ class Looked:
         self, tape: Any, mean: Array, terms: Terms, *, bare: bool = False
     ) -> None:
         self.tape, self.centre, self.terms, self.bare = tape, mean, terms, bare
+        self.part_of: tuple[Any, int] | None = None
         if not tape.closed:
             tape.steps.take()
         if tape.trail is not None:
@@ -138,7 +139,13 @@ class Looked:
     @property
     def is_alone(self) -> bool:
         """Whether it is draws alone, which a conversion leaves what they are."""
-        return self.bare and self.noisy and not (self.tape.closed or self.is_choice)
+        waits = self.tape.closed or self.is_choice or self.is_complex
+        return self.bare and self.noisy and not waits
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether its numbers are complex: the mean, and how often draws are taken."""
+        return self.centre.dtype.kind == "c"
 
     @property
     def noisy(self) -> bool:
@@ -147,6 +154,7 @@ class Looked:
 
     def settle(self) -> None:
         """Make draws that are known by now part of the ordinary numbers."""
+        self._follow_whole()
         terms, draws = self.terms, self.tape.draws
         if terms.block is not None and terms.block.is_fresh:
             return
@@ -174,9 +182,11 @@ class Looked:
         if self.noisy and self.tape.closed:
             # It stays what it is, so that the next execution that uses it is told, too.
             return self.tape.observe(self, how).reshape(self.shape)
+        self._follow_whole()
+        keeps = self.tape.mode.keeps and not self.is_complex
         if self.is_choice:
             self._decide()
-        elif self.noisy and self.tape.mode.keeps and type(self).outcomes(self):
+        elif self.noisy and keeps and type(self).outcomes(self):
             return self.centre
         elif self.noisy:
             image = self.terms.image
@@ -188,6 +198,9 @@ class Looked:
                 value = image.source.copy().looked_at(how)
                 self._become(self.terms, value)
                 image.origin._learn(image.source, value)
+            elif self.is_complex:
+                seen = self.both().looked_at(how)
+                self._set(_whole_of(*seen))
             else:
                 whole = self.on_lattice()
                 flat = self.tape.observe(self, how)
@@ -225,6 +238,7 @@ class Looked:
         """Become ordinary numbers."""
         self.centre, self.bare = value, False
         self.terms = Terms.none(value.size)
+        self._write_back()
 
     def _decide(self) -> None:
         """Become what was chosen."""
@@ -249,3 +263,76 @@ class Looked:
         with np.errstate(all="ignore"):
             noise = value - terms.image.source.centre
             self._set(np.asarray(self.centre + terms.image.apply(noise)))
+
+    # -- complex numbers, whose parts are followed as real ones
+
+    @property
+    def real(self) -> Any:
+        return self.part(0) if self.is_complex else self
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real[...] = value
+
+    @property
+    def imag(self) -> Any:
+        return self.part(1) if self.is_complex else np.zeros(self.shape)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self.imag[...] = value
+
+    def conj(self) -> Any:
+        terms = self.terms
+        if self.is_complex:
+            terms = Terms(self.index, self.coef.conj())
+        return type(self)(self.tape, self.centre.conj(), terms, bare=self.bare)
+
+    conjugate = conj
+
+    def part(self, side: int) -> Any:
+        """Return the real part, or the imaginary one: what is written there is here."""
+        mean = (self.centre.real, self.centre.imag)[side]
+        coef = (self.coef.real, self.coef.imag)[side]
+        index = np.where(coef != 0, self.index, -1)
+        order = np.argsort(index < 0, axis=1, kind="stable")
+        width = int((index >= 0).sum(axis=1).max(initial=0))
+        terms = [np.take_along_axis(e, order, axis=1)[:, :width] for e in (index, coef)]
+        made = type(self)(self.tape, mean, Terms(*terms), bare=self.bare)
+        made.part_of = self, side
+        return made
+
+    def both(self) -> Any:
+        """Return both parts as one array of shape (2, ...)."""
+        kind: Any = type(self)
+        joined = kind.joined(self.tape, [self.part(0), self.part(1)])
+        return joined.reshape((2, *self.shape))
+
+    def put(self, side: int, part: Any) -> None:
+        """Let the real part, or the imaginary one, be another."""
+        parts = [self.part(0), self.part(1)]
+        parts[side] = part
+        self.centre[...] = _whole_of(*(each.centre for each in parts))
+        self.bare = all(each.bare for each in parts)
+        coefs = [ways * each.coef for ways, each in zip((1, 1j), parts, strict=True)]
+        index = np.concatenate([each.index for each in parts], axis=1)
+        self.terms = Terms(index, np.concatenate(coefs, axis=1))
+
+    def _write_back(self) -> None:
+        """Let the numbers that this is a part of have what was written here."""
+        if self.part_of is not None:
+            whole, side = self.part_of
+            whole.put(side, self)
+
+    def _follow_whole(self) -> None:
+        """Be known where the numbers that this is a part of are."""
+        if self.part_of is not None and self.noisy and not self.part_of[0].noisy:
+            whole, side = self.part_of
+            self._set((whole.centre.real, whole.centre.imag)[side])
+
+
+def _whole_of(real: Array, imag: Array) -> NDArray[Any]:
+    """Return complex numbers by their parts."""
+    whole = np.empty(np.shape(real), dtype=np.complex128)
+    whole.real, whole.imag = real, imag
+    return whole

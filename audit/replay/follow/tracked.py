@@ -8,6 +8,12 @@ concatenations, assignments: `dpaudit.audit.replay.follow.functions`). All else 
 the numbers: then the tape takes note, and they are ordinary numbers from then on. There
 is no other way to the numbers than through the tape: a `Tracked` is no ndarray to
 NumPy's own C code, which has to ask for one (``__array__``).
+
+Of complex numbers x and c_j are complex, and the draws are real. What is linear over the
+real numbers keeps the form: conjugates, parts, products with complex numbers and
+matrices, Fourier transforms. Both parts are affine images of draws by themselves; of
+Gaussian draws they are jointly Gaussian, however they hang together. All else, as sizes
+and angles, looks at both parts as one noisy value.
 """
 
 from collections.abc import Callable
@@ -29,6 +35,7 @@ __all__ = [
     "Entries",
     "Tracked",
     "has_noise",
+    "is_complex",
     "isinstance_tracked",
     "looked_at_within",
     "moved_by",
@@ -102,7 +109,8 @@ class Tracked(Looked, Arithmetic):
     @property
     def __class__(self) -> type:
         # So that code that asks isinstance(x, np.ndarray), or float, goes on.
-        return np.ndarray if self.centre.ndim else float
+        number = complex if self.is_complex else float
+        return np.ndarray if self.centre.ndim else number
 
     @__class__.setter
     def __class__(self, kind: type) -> None:
@@ -123,19 +131,6 @@ class Tracked(Looked, Arithmetic):
     @property
     def T(self) -> "Tracked":
         return self.moved(lambda places: places.T)
-
-    @property
-    def real(self) -> "Tracked":
-        return self
-
-    @property
-    def imag(self) -> Array:
-        return np.zeros(self.shape)
-
-    def conj(self) -> "Tracked":
-        return self.copy()
-
-    conjugate = conj
 
     # -- moving entries about
 
@@ -172,6 +167,7 @@ class Tracked(Looked, Arithmetic):
             width = max(self.index.shape[1], value.index.shape[1])
             many = self.size * width > max(MOST_TERMS, self.size)
             undecided = value.is_choice or not value.noisy
+            undecided |= value.is_complex and not self.is_complex
             if undecided or many or value.tape is not self.tape:
                 value = value.looked_at("assigned")
         if not isinstance_tracked(value):
@@ -181,14 +177,17 @@ class Tracked(Looked, Arithmetic):
                 index, coef = self.index.copy(), self.coef.copy()
                 index[places], coef[places] = -1, 0.0
                 self.terms = Terms(index, coef)
+            self._write_back()
             return
         places = np.arange(self.size).reshape(self.shape)[key]
         self._own_centre()[key] = value.centre
         index, coef = _widened(self, width)
-        self.terms = Terms(index.copy(), coef.copy())
+        coef = coef.astype(np.result_type(coef, value.coef))
+        self.terms = Terms(index.copy(), coef)
         flat, other = places.ravel(), _widened(value.spread(places.shape), width)
         self.terms.index[flat], self.terms.coef[flat] = other[0], other[1]
         self.bare = self.bare and value.bare
+        self._write_back()
         if self.tape.trail is not None:
             self.tape.trail.made(self)
 
@@ -196,6 +195,7 @@ class Tracked(Looked, Arithmetic):
         """Take over the entries of an array of the same shape."""
         self._own_centre()[...] = other.centre
         self.terms, self.bare = other.terms, other.bare
+        self._write_back()
         return self
 
     def _own_centre(self) -> Array:
@@ -217,11 +217,12 @@ class Tracked(Looked, Arithmetic):
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
         kind = np.dtype(dtype).kind
         if kind == "c":
-            return np.multiply(self, 1 + 0j)
+            return self * (1 + 0j)
         # Over the real numbers the first is nothing, over integers the second.
-        if kind == "f" or (kind in "iu" and self.is_alone and self.on_lattice()):
+        same = kind == "f" and not self.is_complex
+        if same or (kind in "iu" and self.is_alone and self.on_lattice()):
             return self.copy()
-        if kind in "iu" and self.tape.mode.keeps:
+        if kind in "iu" and self.tape.mode.keeps and not self.is_complex:
             whole: Any = np.trunc(self)
             return whole if type(whole) is Tracked else whole.astype(dtype)
         return self.looked_at("astype").astype(dtype, *args, **kwargs)
@@ -264,7 +265,7 @@ class Tracked(Looked, Arithmetic):
     # -- other ways to the numbers
 
     def __getattr__(self, name: str) -> Any:
-        kind = np.ndarray if self.ndim else np.float64
+        kind = np.ndarray if self.ndim else self.dtype.type
         if name.startswith("__"):
             raise AttributeError(name)
         if name in _MOVING and self.noisy:
@@ -282,10 +283,14 @@ def isinstance_tracked(value: Any) -> bool:
     return type(value) is Tracked
 
 
-def numeric(value: Any) -> Array | None:
-    """Return ordinary real numbers as floats, None for anything else."""
+def numeric(value: Any, *, among: str = "fiub") -> Any:
+    """Return ordinary real numbers as floats, None for anything else.
+
+    With ``among="fiubc"`` complex ones, too.
+    """
     if isinstance_tracked(value):
-        return None if value.noisy else value.centre
+        known = not value.noisy and value.dtype.kind in among
+        return value.centre if known else None
     if issubclass(type(value), Composed):
         return None
     if type(value) in (Fraction, Decimal):
@@ -294,9 +299,18 @@ def numeric(value: Any) -> Array | None:
         array = np.asarray(value)
     except Exception:
         return None
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in among:
         return None
-    return array.astype(np.float64, copy=False)
+    kind = np.complex128 if array.dtype.kind == "c" else np.float64
+    return array.astype(kind, copy=False)
+
+
+def is_complex(value: Any) -> bool:
+    """Say whether a value is of complex numbers, with noise or without."""
+    if type(value) in (list, tuple):
+        return any(map(is_complex, value))
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    return kind == "c" or isinstance(value, complex)
 
 
 def _widened(value: Tracked, width: int) -> tuple[NDArray[np.intp], Array]:
@@ -352,7 +366,7 @@ class Entries:
         if isinstance_tracked(value) and value.tape is not self._tape:
             value = value.looked_at("moved")
         if not isinstance_tracked(value):
-            array = numeric(value)
+            array = numeric(value, among="fiubc")
             if array is None:
                 raise LookupError
             value = Tracked.plain(self._tape, array)

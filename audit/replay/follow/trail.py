@@ -102,7 +102,8 @@ class Trail:
         if self._numbers > _MOST_NUMBERS or len(self.values) >= _MOST_VALUES:
             self.whole = False
             return
-        centre = np.array(value.centre, dtype=np.float64).ravel()
+        kind = np.result_type(value.centre, np.float64)
+        centre = np.array(value.centre, dtype=kind).ravel()
         self.values.append(_NoisyValue(place_of_caller(), centre, value.terms))
 
     @contextmanager
