@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 from inspect import unwrap
 from operator import add
 from typing import Any
@@ -48,21 +48,22 @@ _BISECT = {"bisect": "right", "bisect_right": "right", "bisect_left": "left"}
 
 def conversions() -> Iterator[tuple[Any, str, Any]]:
     """Yield owners, names, and what stands there during an execution."""
-    for name in _MATH:
-        yield math, name, _of_noise(getattr(math, name))
-    yield math, "fsum", _summed(math.fsum)
-    yield math, "dist", _distance(math.dist)
-    yield math, "hypot", _length(math.hypot)
-    yield decimal, "Decimal", _EXACT[Decimal]
-    for name, side in _BISECT.items():
-        yield bisect, name, _bisected(getattr(bisect, name), side)
+    ours: list[tuple[Any, str, Callable[..., Any]]] = [
+        *((math, name, partial(_of_noise, numpys)) for name, numpys in _MATH.items()),
+        *((bisect, name, partial(_bisected, side)) for name, side in _BISECT.items()),
+        (math, "dist", _distance),
+        (math, "hypot", _length),
+        (statistics.NormalDist, "inv_cdf", _normal),
+        (json.JSONEncoder, "default", _default),
+    ]
     from scipy import stats  # slow to import: by who executes alone
 
     for kind in (stats.rv_continuous, stats.rv_discrete):
-        for name in ("ppf", "isf"):
-            yield kind, name, _quantiles(getattr(kind, name), name)
-    yield statistics.NormalDist, "inv_cdf", _normal(statistics.NormalDist.inv_cdf)
-    yield json.JSONEncoder, "default", _default(json.JSONEncoder.default)
+        ours += ((kind, name, partial(_quantiles, name)) for name in ("ppf", "isf"))
+    for owner, name, function in ours:
+        yield owner, name, _asked_first(function, getattr(owner, name))
+    yield math, "fsum", _summed(math.fsum)
+    yield decimal, "Decimal", _EXACT[Decimal]
 
 
 def like(real: type, made_by: Callable[..., Any], **more: Any) -> type:
@@ -81,19 +82,22 @@ def like(real: type, made_by: Callable[..., Any], **more: Any) -> type:
     return Standing(real.__name__, (real,), {"stands_for": real, **more})
 
 
-def _of_noise(real: Any) -> Callable[..., Any]:
-    """Return a function of `math` that keeps what it makes of draws alone."""
-    name = _MATH[real.__name__]
+def _asked_first(ours: Callable[..., Any], real: Any) -> Callable[..., Any]:
+    """Return a function that is ours where that gives something, else the real one."""
 
-    def call(*args: Any) -> Any:
-        if any(map(isinstance_tracked, args)):
-            made = directed(name, args)
-            made = derived(name, *args) if made is NotImplemented else made
-            if made is not NotImplemented:
-                return made
-        return real(*args)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        made = ours(*args, **kwargs)
+        return real(*args, **kwargs) if made is NotImplemented else made
 
     return call
+
+
+def _of_noise(name: str, *args: Any) -> Any:
+    """Return what a function of `math` makes of draws alone."""
+    if not any(map(isinstance_tracked, args)):
+        return NotImplemented
+    made = directed(name, args)
+    return derived(name, *args) if made is NotImplemented else made
 
 
 def _summed(real: Any) -> Callable[..., Any]:
@@ -104,27 +108,19 @@ def _summed(real: Any) -> Callable[..., Any]:
     return fsum
 
 
-def _length(real: Any) -> Callable[..., Any]:
-    """Return what gives the length of a vector of draws alone as one draw."""
-
-    def hypot(*coordinates: Any) -> Any:
-        if all(isinstance_tracked(each) and each.is_alone for each in coordinates):
-            made = norm(Tracked.joined(coordinates[0].tape, list(coordinates)))
-            if made is not NotImplemented:
-                return made
-        return real(*coordinates)
-
-    return hypot
+def _length(*coordinates: Any) -> Any:
+    """Return the length of a vector of draws alone as one draw."""
+    if not all(isinstance_tracked(each) and each.is_alone for each in coordinates):
+        return NotImplemented
+    parts = list(coordinates)
+    return norm(Tracked.joined(parts[0].tape, parts)) if parts else NotImplemented
 
 
-def _distance(real: Any) -> Callable[..., Any]:
-    def dist(p: Any, q: Any, /) -> Any:
-        for one, other in ((p, q), (q, p)):
-            if has_noise([*one]) and not has_noise([*other]) and not any(other):
-                return math.hypot(*one)
-        return real(p, q)
-
-    return dist
+def _distance(p: Any, q: Any, /) -> Any:
+    for one, other in ((p, q), (q, p)):
+        if has_noise([*one]) and not has_noise([*other]) and not any(other):
+            return math.hypot(*one)
+    return NotImplemented
 
 
 def drawn_by_name(real: Any, recorder_of: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -179,55 +175,37 @@ def _named(law: Any, rng: Any, parameters: Any, size: Any) -> Any:
     return rng.by_name(name, tuple(each[()] for each in parameters), drawn, size)
 
 
-def _bisected(real: Any, side: str) -> Callable[..., Any]:
-    def call(a: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance_tracked(x) and x.noisy and not (args or kwargs):
-            place = searchsorted(a, x, side)
-            if place is not NotImplemented:
-                return int(place)
-        return real(a, x, *args, **kwargs)
-
-    return call
+def _bisected(side: str, a: Any, x: Any, *more: Any, **kwargs: Any) -> Any:
+    if not (isinstance_tracked(x) and x.noisy) or more or kwargs:
+        return NotImplemented
+    place = searchsorted(a, x, side)
+    return place if place is NotImplemented else int(place)
 
 
-def _quantiles(real: Any, name: str) -> Callable[..., Any]:
-    """Return a method of SciPy's laws that keeps what it makes of draws alone."""
-
-    def call(self: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
-        own: Any = getattr(sys.modules["scipy.stats"], str(self.name), None)
-        count = self.numargs
-        more = dict(zip(("loc", "scale"), args[count:], strict=False)) | kwargs
-        plain = len(args) >= count and not set(more) - {"loc", "scale"}
-        if isinstance_tracked(q) and type(own) is type(self) and plain:
-            made = derived(f"{self.name}.{name}", q, *args[:count])
-            if made is not NotImplemented:
-                return made * more.get("scale", 1) + more.get("loc", 0)
-        return real(self, q, *args, **kwargs)
-
-    return call
+def _quantiles(name: str, self: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return what a method of SciPy's laws makes of draws alone."""
+    own: Any = getattr(sys.modules["scipy.stats"], str(self.name), None)
+    count = self.numargs
+    more = dict(zip(("loc", "scale"), args[count:], strict=False)) | kwargs
+    plain = len(args) >= count and not set(more) - {"loc", "scale"}
+    if not (isinstance_tracked(q) and type(own) is type(self) and plain):
+        return NotImplemented
+    made = derived(f"{self.name}.{name}", q, *args[:count])
+    if made is NotImplemented:
+        return made
+    return made * more.get("scale", 1) + more.get("loc", 0)
 
 
-def _normal(real: Any) -> Callable[..., Any]:
+def _normal(self: Any, p: Any) -> Any:
     """Return the quantiles of Python's own normal law."""
-
-    def inv_cdf(self: Any, p: Any) -> Any:
-        made = derived("norm.ppf", p) if isinstance_tracked(p) else NotImplemented
-        return (
-            real(self, p) if made is NotImplemented else made * self.stdev + self.mean
-        )
-
-    return inv_cdf
+    made = derived("norm.ppf", p) if isinstance_tracked(p) else NotImplemented
+    return made if made is NotImplemented else made * self.stdev + self.mean
 
 
-def _default(real: Any) -> Callable[..., Any]:
-    """Return what makes numbers with noise JSON: NumPy's doubles are floats to it."""
-
-    def default(self: Any, o: Any) -> Any:
-        if isinstance_tracked(o) and not o.ndim:
-            return o.looked_at("json").tolist()
-        return real(self, o)
-
-    return default
+def _default(self: Any, o: Any) -> Any:
+    """Return numbers with noise as JSON: NumPy's doubles are floats to it."""
+    noisy = isinstance_tracked(o) and not o.ndim
+    return o.looked_at("json").tolist() if noisy else NotImplemented
 
 
 def _waits(value: Any) -> bool:

@@ -298,10 +298,7 @@ def _sampled_transcript(
     """
     values, bits = _of_others(pair, trace, shapes[0])
     here, there = (
-        Side.of(partial(trace.again, data=data), trace.tape.seed, values, at, each)
-        for data, at, each in zip(
-            (pair.data, pair.neighbour), pair.changed, shapes, strict=True
-        )
+        Side.of(ways, trace.tape.seed, values) for ways in _ways(pair, trace, shapes)
     )
     executions = here.executions, there.executions
     here.others.append((trace, bits))
@@ -354,6 +351,12 @@ def _of_others(
     return values, bits
 
 
+def _ways(pair: Pair, trace: Trace, shapes: tuple[Shapes, Shapes]) -> list[Ways]:
+    """Return what gives a transcript back on D, and on D'."""
+    sides = zip((pair.data, pair.neighbour), pair.changed, shapes, strict=True)
+    return [Ways(partial(trace.again, data=data), *each) for data, *each in sides]
+
+
 def _remember(
     judgement: Judgement, first: Trace, second: Trace, error: NotThroughNoise
 ) -> None:
@@ -367,12 +370,7 @@ def _remember(
     pair, claim = judgement.pair, judgement.claim
     shapes = flips_by_row(pair, first, second)
     values, _ = _of_others(pair, first, shapes[0])
-    ways = [
-        Ways(partial(first.again, data=data), place, each)
-        for data, place, each in zip(
-            (pair.data, pair.neighbour), pair.changed, shapes, strict=True
-        )
-    ]
+    ways = _ways(pair, first, shapes)
 
     def lost(turn: int) -> float:
         try:

@@ -33,8 +33,9 @@ more is shown than noisy values over secret batches.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -42,13 +43,9 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace
-from dpaudit.audit.replay.follow.observations import (
-    Observation,
-    Observations,
-    Shapes,
-    Unfollowed,
-)
+from dpaudit.audit.replay.follow.observations import Observation, Shapes, Unfollowed
 from dpaudit.audit.replay.follow.tape import DECLARED
+from dpaudit.audit.replay.judge.ways import Ways
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
@@ -119,32 +116,17 @@ class Side:
     others: list[tuple[Trace, Bits]]
 
     @classmethod
-    def of(
-        cls,
-        given: Callable[..., Trace],
-        seed: int,
-        values: list[Observation],
-        place: int | None,
-        shapes: Shapes,
-    ) -> "Side":
+    def of(cls, ways: Ways, seed: int, values: list[Observation]) -> "Side":
         """Return the executions on a dataset.
 
         Parameters
         ----------
-        given : callable
-            Executes the mechanism on the dataset, with the values of a ``script``.
+        ways : Ways
         seed : int
         values : list of Observation
             Of the transcript; the flips being those of the common rows, flat.
-        place : int or None
-            Of the row that the other dataset does not have.
-        shapes : Shapes
-            On this dataset.
         """
-
-        def drawn(bits: Bits) -> Trace:
-            return given(script=Observations.with_flips(values, place, shapes, bits))
-
+        drawn, place, shapes = partial(ways.drawn, values), ways.place, ways.shapes
         turns = np.arange(len(shapes))
         without = drawn(turns < 0)
         if place is None:

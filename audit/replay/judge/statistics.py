@@ -241,15 +241,14 @@ class ReplayedMechanism:
         self, script: list[Observation], release: Array, data: Array, other: Array
     ) -> float:
         """Return the loss of a transcript over secret batches."""
-        sides = [(partial(self._execute, x), x) for x in (data, other)]
+        ways = [Ways(partial(self._execute, x), *self._side(x)) for x in (data, other)]
         if self._remembers:
-            ways = [Ways(given, *self._side(x)) for given, x in sides]
             if not self._groups:
                 has_it = ways[ways[0].place is None]
                 self._groups.append(has_it.groups(script))
             known = self._groups[0], len(self._known)  # others are checked each time
             return ways[0].loss(ways[1], script, release, *known)
-        here, there = (Side.of(given, 0, script, *self._side(x)) for given, x in sides)
+        here, there = (Side.of(each, 0, script) for each in ways)
         try:
             batched = SecretBatches(here, there)
         except NotThroughNoise:

@@ -107,12 +107,14 @@ class Ways:
         of = {flip: turn for turn, each in enumerate(flips) for flip in each}
         return _Groups(flips, {n: of[meets[n]] if n in meets else 0 for n in numbers})
 
+    def drawn(self, values: list[Observation], bits: Iterable[bool]) -> Trace:
+        """Return an execution with flips of the row, one in each batch."""
+        script = Observations.with_flips(values, self.place, self.shapes, bits)
+        return self.given(script=script)
+
     def _in(self, values: list[Observation], within: Iterable[int]) -> Trace:
         """Return an execution with the row in some batches."""
-        bits = [number in within for number in self.shapes]
-        trace = self.given(
-            script=Observations.with_flips(values, self.place, self.shapes, bits)
-        )
+        trace = self.drawn(values, [number in within for number in self.shapes])
         check_followed(trace)
         return trace
 
