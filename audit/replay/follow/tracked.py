@@ -9,8 +9,8 @@ the numbers: then the tape takes note, and they are ordinary numbers from then o
 is no other way to the numbers than through the tape: a `Tracked` is no ndarray to
 NumPy's own C code, which has to ask for one (``__array__``).
 
-Of complex numbers x and c_j are complex, and the draws are real. What is linear over the
-real numbers keeps the form: conjugates, parts, products with complex numbers and
+Of complex numbers x and c_j are complex, and the draws are real. What is linear over
+the real numbers keeps the form: conjugates, parts, products with complex numbers and
 matrices, Fourier transforms. Both parts are affine images of draws by themselves; of
 Gaussian draws they are jointly Gaussian, however they hang together. All else, as sizes
 and angles, looks at both parts as one noisy value.

@@ -354,7 +354,7 @@ def _of_others(
 def _ways(pair: Pair, trace: Trace, shapes: tuple[Shapes, Shapes]) -> list[Ways]:
     """Return what gives a transcript back on D, and on D'."""
     sides = zip((pair.data, pair.neighbour), pair.changed, shapes, strict=True)
-    return [Ways(partial(trace.again, data=data), *each) for data, *each in sides]
+    return [Ways(partial(trace.again, data=x), at, each) for x, at, each in sides]
 
 
 def _remember(
