@@ -78,8 +78,11 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
             return result
     out = kwargs.pop("out", None)
     result = NotImplemented
+    real = any(isinstance_tracked(each) and not each.is_complex for each in out or ())
     if not any([isinstance_tracked(each) and each.noisy for each in inputs]):
         pass
+    elif real and is_complex(inputs):
+        pass  # which NumPy refuses
     elif method == "__call__" and not kwargs.keys() - _HARMLESS:
         result = _called(ufunc, inputs)
     elif method == "reduce" and ufunc is np.add:
@@ -98,11 +101,8 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     if out is None:
         return result
     (target,) = out
-    if not isinstance_tracked(target) or is_complex(result) > target.is_complex:
-        written = looked_at_within(target, "out")
-        np.copyto(
-            written, looked_at_within(result, ufunc.__name__), casting="same_kind"
-        )
+    if not isinstance_tracked(target):
+        np.copyto(target, looked_at_within(result, ufunc.__name__), casting="same_kind")
         return target
     if not isinstance_tracked(result):
         result = Tracked.plain(target.tape, np.asarray(result))

@@ -154,7 +154,7 @@ class Looked:
 
     def settle(self) -> None:
         """Make draws that are known by now part of the ordinary numbers."""
-        self._follow_whole()
+        self.follow_whole()
         terms, draws = self.terms, self.tape.draws
         if terms.block is not None and terms.block.is_fresh:
             return
@@ -182,7 +182,7 @@ class Looked:
         if self.noisy and self.tape.closed:
             # It stays what it is, so that the next execution that uses it is told, too.
             return self.tape.observe(self, how).reshape(self.shape)
-        self._follow_whole()
+        self.follow_whole()
         keeps = self.tape.mode.keeps and not self.is_complex
         if self.is_choice:
             self._decide()
@@ -324,7 +324,7 @@ class Looked:
             whole, side = self.part_of
             whole.put(side, self)
 
-    def _follow_whole(self) -> None:
+    def follow_whole(self) -> None:
         """Be known where the numbers that this is a part of are."""
         if self.part_of is not None and self.noisy and not self.part_of[0].noisy:
             whole, side = self.part_of

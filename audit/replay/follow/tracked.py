@@ -98,6 +98,8 @@ class Tracked(Looked, Arithmetic):
     @classmethod
     def joined(cls, tape: Tape, parts: "list[Tracked]") -> "Tracked":
         """Return the entries of some arrays as one flat array."""
+        for part in parts:
+            part.follow_whole()
         width = max(part.index.shape[1] for part in parts)
         mean = np.concatenate([part.centre.ravel() for part in parts])
         columns = zip(*[_widened(part, width) for part in parts], strict=True)
@@ -109,8 +111,7 @@ class Tracked(Looked, Arithmetic):
     @property
     def __class__(self) -> type:
         # So that code that asks isinstance(x, np.ndarray), or float, goes on.
-        number = complex if self.is_complex else float
-        return np.ndarray if self.centre.ndim else number
+        return np.ndarray if self.ndim else complex if self.is_complex else float
 
     @__class__.setter
     def __class__(self, kind: type) -> None:
@@ -143,6 +144,7 @@ class Tracked(Looked, Arithmetic):
 
     def taken(self, places: NDArray[np.intp]) -> "Tracked":
         """Return the entries at some places of the flat array."""
+        self.follow_whole()
         flat = places.ravel()
         mean = self.centre.ravel()[flat].reshape(places.shape)
         terms = Terms(self.index[flat], self.coef[flat])
@@ -212,6 +214,7 @@ class Tracked(Looked, Arithmetic):
         return self.moved(lambda places: places.transpose(*axes))
 
     def copy(self, order: str = "C") -> "Tracked":
+        self.follow_whole()
         return Tracked(self.tape, self.centre.copy(), self.terms, bare=self.bare)
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
