@@ -36,7 +36,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,6 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace
 from dpaudit.audit.replay.follow.observations import Observation, Shapes, Unfollowed
 from dpaudit.audit.replay.follow.tape import DECLARED
-from dpaudit.audit.replay.judge.ways import Ways
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
@@ -116,12 +115,13 @@ class Side:
     others: list[tuple[Trace, Bits]]
 
     @classmethod
-    def of(cls, ways: Ways, seed: int, values: list[Observation]) -> "Side":
+    def of(cls, ways: Any, seed: int, values: list[Observation]) -> "Side":
         """Return the executions on a dataset.
 
         Parameters
         ----------
         ways : Ways
+            Of `dpaudit.audit.replay.judge.ways`: what gives transcripts back.
         seed : int
         values : list of Observation
             Of the transcript; the flips being those of the common rows, flat.
