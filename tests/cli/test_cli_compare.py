@@ -78,7 +78,7 @@ def test_ones_own_beside_the_catalogue(folder):
 def test_a_mechanism_that_fails_leaves_the_others_and_exit_code_two(folder):
     done = run(
         *("own_mechanisms:broken", "own_mechanisms:missing", "goe-gausian"),
-        *("goe-gaussian", "--data", "rows.csv", "--json"),
+        *("goe-gaussian", "--data", "rows.csv", "--json", "--k", "2"),
     )
     assert done.exit_code == 2
     found = json.loads(done.stdout)
@@ -101,6 +101,7 @@ def test_a_mechanism_that_fails_leaves_the_others_and_exit_code_two(folder):
 
 ERRORS = {
     ("--epsilon", "1,,2"): "--epsilon must be numbers > 0 with commas between",
+    ("rows.csv",): "is a file of rows: give it as --data rows.csv",
     ("--components", "4"): "components must be at most the columns of the data, 3",
     ("--data", "own_mechanisms.py"): "a file of data ends in .csv, .parquet or .npy",
     ("--output", "rows.csv/x"): "cannot write the report to 'rows.csv/x'",

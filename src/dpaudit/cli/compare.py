@@ -60,6 +60,7 @@ __all__ = ["compare_command", "recommend_command"]
 )
 @click.option(
     "--components",
+    "--k",
     "n_components",
     type=int,
     help="How many [half of the columns, at most 10].",
@@ -105,6 +106,9 @@ def compare_command(
     look_for_modules()
     asked = _numbers(epsilons)
     blocks = {".parquet", ".pq", ".npy", ".zarr"}
+    for name in mechanisms:
+        if Path(name).suffix.lower() in {".csv", *blocks}:
+            raise InputError(f"{name!r} is a file of rows: give it as --data {name}")
     if streamed and (data is None or data.suffix.lower() not in blocks):
         raise InputError("--streamed needs --data FILE.parquet, FILE.npy or FILE.zarr")
     if data is not None:
