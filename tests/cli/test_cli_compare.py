@@ -101,7 +101,7 @@ def test_a_mechanism_that_fails_leaves_the_others_and_exit_code_two(folder):
 
 ERRORS = {
     ("--epsilon", "1,,2"): "--epsilon must be numbers > 0 with commas between",
-    ("rows.csv",): "is a file of rows: give it as --data rows.csv",
+    ("rows.csv",): "'rows.csv' is a file of rows: give it as --data rows.csv",
     ("--components", "4"): "components must be at most the columns of the data, 3",
     ("--data", "own_mechanisms.py"): "a file of data ends in .csv, .parquet or .npy",
     ("--output", "rows.csv/x"): "cannot write the report to 'rows.csv/x'",
