@@ -58,6 +58,7 @@ from dpaudit.attacks.base import (
     shift_order,
 )
 from dpaudit.attacks.stated import MeanShift
+from dpaudit.batches import repeating_columns
 from dpaudit.mechanism import Release
 
 __all__ = ["Atoms", "Identity", "LogisticClassifier", "shrunk_log_ratio"]
@@ -138,13 +139,9 @@ class Atoms(Attack):
 
     def suits(self, target: Target, releases: Release) -> bool:
         """Say whether outputs repeat, in full or in some entry that varies."""
-        keys = _keys(flatten(releases))
-        if len(keys) < 2:
-            return False
-        keys.sort(axis=0)
-        gap = _least(len(keys)) - 1
-        varies, repeats = keys[0] != keys[-1], (keys[gap:] == keys[:-gap]).any(axis=0)
-        return bool((varies & repeats).any() or not varies.any())
+        flat = flatten(releases)
+        varies, columns = repeating_columns([flat], _least(len(flat)))
+        return len(flat) > 1 and (len(columns) > 0 or not varies)
 
     def fit(
         self, target: Target, on_data: Release, on_neighbour: Release
@@ -249,13 +246,6 @@ class _Table:
         )
 
 
-def _keys(flat: Array) -> NDArray[np.uint64]:
-    """Return what equal entries share, and those alone: a quick look."""
-    keys = np.ascontiguousarray(flat + 0.0).view(np.uint64)
-    keys[np.isnan(flat)] = np.iinfo(np.uint64).max
-    return keys
-
-
 def _least(size: int) -> int:
     """Return how often a number occurs that does not repeat by accident.
 
@@ -266,20 +256,10 @@ def _least(size: int) -> int:
     return 2 if size <= _MANY else 3
 
 
-def _repeats(entries: Array) -> NDArray[np.bool_]:
-    ordered = np.sort(entries, axis=0)
-    gap = _least(len(entries)) - 1
-    one, other = ordered[gap:], ordered[:-gap]
-    return ((one == other) | (np.isnan(one) & np.isnan(other))).any(axis=0)
-
-
 def _worth_coding(first: Array, second: Array) -> NDArray[np.intp]:
     """Return the columns that vary and repeat; if too many, those that differ most."""
-    both = np.vstack([first, second])
-    candidates = np.flatnonzero(_repeats(both))
-    entries, first_row = both[:, candidates], both[:1, candidates]
-    same = (entries == first_row) | (np.isnan(entries) & np.isnan(first_row))
-    candidates = candidates[~same.all(axis=0)]
+    least = _least(len(first) + len(second))
+    _, candidates = repeating_columns([first, second], least)
     one, two = (
         np.clip(np.nan_to_num(side[:, candidates]), -1e100, 1e100)
         for side in (first, second)

@@ -20,7 +20,7 @@ Ints = NDArray[np.int_]
 _BITS = 30  # which an entry keeps, at most
 _SMALLEST = -1074  # the exponent of the least double
 _EXPONENT = np.uint64(0x7FF0_0000_0000_0000)  # its bits in a double
-_ORDINARY = 2.0**900  # below, steps and quotients are doubles
+_ORDINARY = 1000  # in size, exponents below which steps and quotients are doubles
 _ALIKE = 2  # exponents that differ by so much are as good
 _NUDGE = 2.0**-8  # of a step
 _CHUNK = 2**15  # entries that stay in a processor's cache
@@ -120,49 +120,51 @@ class ReleaseGrid:
         coarse = (np.abs(entries) > self.reach) & (own > self.exponent)
         return np.maximum(np.where(coarse, own, self.exponent), _SMALLEST)
 
-    def _steps(self, size: Array, least: Array) -> Array:
-        """Return the steps, as `_exponents` does, of ordinary entries of that size.
-
-        Adding to their bits carries into the exponent where they reach `binade`; what
-        is left of the significand is dropped.
-        """
-        one, binade = np.array([1.0, self.binade]).view(np.uint64)
-        own = ((size.view(np.uint64) + (one - binade)) & _EXPONENT).view(np.float64)
-        own *= np.ldexp(1.0, 1 - self.bits)
-        np.maximum(own, least, out=own)
-        if self.reach.any():
-            np.copyto(own, least, where=size <= self.reach)
-        return own
-
     def _rounded(self, entries: Array, columns: "ReleaseGrid") -> Array:
-        rounded = np.empty_like(entries)
-        rows = max(_CHUNK // max(entries.shape[1], 1), 1)
-        # Up to where steps are those of the column; to divide by a step is exact.
-        edge = np.maximum(
-            np.ldexp(columns.binade, columns.exponent + columns.bits - 1), columns.reach
-        )
-        step = np.ldexp(1.0, columns.exponent)
-        simple = bool(np.all((columns.exponent > -1000) & (columns.exponent < 1000)))
+        width, rounded = entries.shape[1], np.empty(entries.shape)
+        rows = max(min(_CHUNK // max(width, 1), len(entries)), 1)
+        steps = np.ldexp(1.0, columns.exponent), np.ldexp(1.0, 1 - columns.bits)
+        beside = [
+            np.tile(np.broadcast_to(each, width), rows)
+            for each in (*steps, columns.reach)
+        ]
+        ordinary = bool(np.all(np.abs(columns.exponent) < _ORDINARY))
         for start in range(0, len(entries), rows):
             part, out = entries[start : start + rows], rounded[start : start + rows]
-            size = np.abs(part)
-            if simple and np.all(size < _ORDINARY):
-                within = bool(np.all(size < edge))
-                steps = step if within else columns._steps(size, step)
-                np.divide(part, steps, out=out)
-                out += columns.offset
-                np.floor(out, out=out)
-                out *= steps
-                continue
-            exponent = columns._exponents(part)
-            # In two halves, for 2^-exponent may be no double.
-            half = -exponent // 2
-            scaled = np.ldexp(np.ldexp(part, half), -exponent - half)
-            canonical = np.ldexp(np.floor(scaled + columns.offset), exponent)
-            # The last step below infinity, NaN, and what is infinite.
-            out[...] = np.where(np.isfinite(canonical), canonical, part)
-        rounded += 0.0  # there is one zero
+            here = (each[: part.size] for each in beside)
+            if not (ordinary and self._put(part.ravel(), out.ravel(), *here)):
+                out[...] = columns._rounded_exactly(part)
         return rounded
+
+    def _put(
+        self, entries: Array, out: Array, least: Array, scale: Array, reach: Array
+    ) -> bool:
+        """Put entries on the grid; say whether that is right: all come out finite.
+
+        To divide by a step is exact. To add to the bits of an entry carries into its
+        exponent where it reaches `binade`; then its exponent alone is kept.
+        """
+        one, binade = np.array([1.0, self.binade]).view(np.uint64)
+        bits = (entries.view(np.uint64) + (one - binade)) & _EXPONENT
+        steps = bits.view(np.float64)
+        steps *= scale
+        np.maximum(steps, least, out=steps)
+        if reach.any():
+            np.copyto(steps, least, where=np.abs(entries) <= reach)
+        np.divide(entries, steps, out=out)
+        out += self.offset
+        np.floor(out, out=out)
+        out *= steps
+        return bool(np.isfinite(out.sum()))
+
+    def _rounded_exactly(self, entries: Array) -> Array:
+        exponent = self._exponents(entries)
+        # In two halves, for 2^-exponent may be no double.
+        half = -exponent // 2
+        scaled = np.ldexp(np.ldexp(entries, half), -exponent - half)
+        canonical = np.ldexp(np.floor(scaled + self.offset), exponent)
+        # The last step below infinity, NaN, and what is infinite. There is one zero.
+        return np.where(np.isfinite(canonical), canonical, entries) + 0.0
 
 
 @dataclass

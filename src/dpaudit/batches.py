@@ -14,6 +14,9 @@ from dpaudit.outputs import Output, arrays_of, map_arrays, read
 
 __all__ = ["Batch", "LayoutPart", "by_array", "fingerprint"]
 
+_AT_ONCE, _FEW = 16, 64  # columns, and entries
+_MIXED = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio
+
 
 @dataclass(frozen=True)
 class LayoutPart:
@@ -199,6 +202,52 @@ def by_array(sides: Sequence[Release]) -> list[list[Array]]:
         [array.reshape(len(array), -1) for array in arrays]
         for arrays in zip(*of_sides, strict=True)
     ]
+
+
+def repeating_columns(
+    sides: Sequence[Array], least: int
+) -> tuple[bool, NDArray[np.intp]]:
+    """Say whether any column varies, and which ones do and hold a value so often.
+
+    Parameters
+    ----------
+    sides : sequence of ndarray, shapes (n, m)
+        Rows that are looked at together; any NaN is equal to any other.
+    least : int
+        At least 2.
+
+    Examples
+    --------
+    >>> repeating_columns([np.array([[1, 1, 0.5], [1, 2, 0.1], [1, 2, 0.7]])], 2)
+    (True, array([1]))
+    """
+    varies, found = False, list[int]()
+    for start in range(0, sides[0].shape[1], _AT_ONCE):
+        several = slice(start, start + _AT_ONCE)
+        entries = np.concatenate([side[:, several].T for side in sides], axis=1) + 0.0
+        entries[np.isnan(entries)] = np.nan
+        keys = entries.view(np.uint64)  # which equal entries share, and those alone
+        varying = np.flatnonzero((keys != keys[:, :1]).any(axis=1)).tolist()
+        varies |= bool(varying)
+        found += [start + place for place in varying if _occurs(keys[place], least)]
+    return varies, np.array(found, dtype=np.intp)
+
+
+def _occurs(keys: NDArray[np.uint64], least: int) -> bool:
+    """Say whether some key occurs so often.
+
+    Where keys repeat all the time, a few of them show it. Else each is put in one of
+    two to four cells a key, and those alone are sorted whose cell holds so many.
+    """
+    for part in (keys[:_FEW], keys):
+        if len(part) > _FEW:
+            unused = 63 - len(part).bit_length()
+            cell = ((part * _MIXED) >> np.uint64(unused)).astype(np.intp)
+            part = part[(np.bincount(cell) >= least)[cell]]
+        ordered = np.sort(part)
+        if (ordered[least - 1 :] == ordered[: 1 - least]).any():
+            return True
+    return False
 
 
 def _side_by_side(
