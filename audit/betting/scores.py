@@ -181,8 +181,9 @@ class ScoreRecord:
         """Return the remembered scores of either side, in increasing order."""
         for side in self._scores:
             if len(side) > 1:
+                new = np.sort(np.concatenate(side[1:]))
                 # A stable sort merges what is in order already.
-                side[:] = [np.sort(np.concatenate(side), kind="stable")]
+                side[:] = [np.sort(np.append(side[0], new), kind="stable")]
         return [side[0] for side in self._scores]
 
     def _sums(self, thresholds: Array, weight: Callable[[Array], Array]) -> Array:

@@ -125,7 +125,7 @@ class ReleaseGrid:
         rows = max(min(_CHUNK // max(width, 1), len(entries)), 1)
         steps = np.ldexp(1.0, columns.exponent), np.ldexp(1.0, 1 - columns.bits)
         beside = [
-            np.tile(np.broadcast_to(each, width), rows)
+            each.repeat(rows * width) if len(each) == 1 else np.tile(each, rows)
             for each in (*steps, columns.reach)
         ]
         ordinary = bool(np.all(np.abs(columns.exponent) < _ORDINARY))

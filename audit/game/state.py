@@ -40,13 +40,14 @@ _GROWTH_TO_SEARCH = {200: 0.1, **_GROWTH}
 # Where a claim is to fall on one pair, rounds are as dear as releases: beyond dozens
 # they grow fast while there is nothing to see, and are a part of what bets promise to
 # need as soon as they do.
-_GROWTH_TO_REFUTE = {100: 0.1, math.inf: 0.4}
+_GROWTH_TO_REFUTE = {100: 0.1, 2000: 0.4, math.inf: 1.0}
 _STEPS_TO_GOAL, _LAST_GROWTH = 6, 0.06
 _GROWTH_TO_REFINE = 0.5  # a bound may stop at any release
 _OPENING, _OPENING_GROWTH = 200, 1.0  # a bound hardly rests on its first 1/200
 # Of what is left, and of all releases, the last rounds are such parts: half as fine
 # where a claim is to fall on one pair.
 _ENDGAME, _ENDGAME_TO_REFUTE, _FINEST = 3, 2, 50
+_LEFT_OVER = 1.25  # of such a part: in one round
 # Shares of the eager, the careful and the deadline account, and how finely bounds are
 # planned, if the audit is to refute soon and if it is to bound as well as it can.
 _TO_REFUTE, _TO_BOUND = (0.75, 0.15, 0.10), (0.05, 0.15, 0.80)
@@ -329,10 +330,12 @@ class AuditState:
         size = self._growth(self.samples)
         # The last rounds are small again: the nearer the end, the more it matters to
         # adapt the stakes to what was won so far.
-        parts, finest = _ENDGAME, _FINEST
+        parts, finest, left_over = _ENDGAME, _FINEST, 1.0
         if self._stop and not self._search.searching:
             parts, finest = _ENDGAME_TO_REFUTE, _FINEST // 2
-        return max(1, min(size, max(left // parts, self.limit // finest)))
+            left_over = 1.0 if self._refining else _LEFT_OVER
+        most = max(left // parts, self.limit // finest)
+        return max(1, min(size, left if left < left_over * most else most))
 
     def _growth(self, past: float) -> int:
         """Return the releases a side that may follow on so many in the past."""

@@ -49,7 +49,7 @@ CASES = {
     ),
     "learning": (
         mixed,
-        {"budget": 40},
+        {"budget": 60},
         attacks("identity", "abnormal", "linear-discriminant"),
     ),
     "search": (
@@ -61,7 +61,7 @@ CASES = {
     ),
     "gaussian": (
         lambda data, rng: data.sum() + rng.normal(),
-        {"claim": GaussianDP(1.0), "budget": 40},
+        {"claim": GaussianDP(1.0), "budget": 60},
         attacks("mean-shift", "identity"),
     ),
 }
