@@ -275,11 +275,18 @@ def _look_at(
 def features(parameters: Mapping[str, NDArray[Any]], releases: Release) -> Array:
     """Return finite features in the layout of `learn_features`, shape (size, m)."""
     flat = flatten(releases)
-    kept = flat[:, parameters["columns"]]
-    finite = np.where(np.isfinite(kept), kept, parameters["filler"])
-    finite = np.clip(finite / parameters["unit"], -_LARGEST, _LARGEST)
-    indicators = [test(flat[:, parameters[key]]) for key, test in _INDICATORS.items()]
-    return np.hstack([finite, *indicators]).astype(np.float64, copy=False)
+    kept = np.take(flat, parameters["columns"], axis=1)
+    finite = np.isfinite(kept)
+    if not finite.all():
+        kept = np.where(finite, kept, parameters["filler"])
+    kept = kept / parameters["unit"]
+    np.clip(kept, -_LARGEST, _LARGEST, out=kept)
+    indicators = [
+        test(flat[:, parameters[key]])
+        for key, test in _INDICATORS.items()
+        if len(parameters[key])
+    ]
+    return np.hstack([kept, *indicators]) if indicators else kept
 
 
 def shift_order(first: Array, second: Array) -> NDArray[np.intp]:

@@ -316,8 +316,7 @@ class Portfolio:
         pooled = self._counts.total()
         if not self._find_layouts() and pooled < _REFIT * self._recruited:
             return
-        self._recruited = pooled
-        both = Batch.join([self._pooled(DATA), self._pooled(NEIGHBOUR)])
+        self._recruited, both = pooled, None
         for layout in ["", *self._layouts]:
             seen = self._counts[layout] if layout else pooled
             for place, attack in enumerate(self._attacks):
@@ -325,6 +324,7 @@ class Portfolio:
                 whole = attack.reads == "outputs"
                 if whole == bool(layout) or seen < _REFIT * self._tried.get(key, 0):
                     continue
+                both = both or Batch.join([*map(self._pooled, (DATA, NEIGHBOUR))])
                 candidate = CandidateAttack(attack, layout)
                 applies = candidate.applies(self._target, both)
                 if applies:
