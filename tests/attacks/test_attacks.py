@@ -259,6 +259,10 @@ def test_laplace_location_is_nearly_optimal_and_bounded():
     assert area(LaplaceLocation(), laplace, 256) > best - 0.02
     sides = np.random.default_rng(0).laplace(size=(2, 300, 3))
     parameters = LaplaceLocation().fit(TARGET, *sides)
+    large = np.tile(sides[0], (75, 1))  # which are scored in parts
+    scores = LaplaceLocation().score(TARGET, parameters, large)
+    alone = LaplaceLocation().score(TARGET, parameters, sides[0])
+    np.testing.assert_array_equal(scores, np.tile(alone, 75))
     bound = (
         np.abs(parameters["on_data"] - parameters["on_neighbour"]) / parameters["scale"]
     ).sum()

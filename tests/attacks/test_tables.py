@@ -8,6 +8,7 @@ from dpaudit import Pair
 from dpaudit.attacks import Abnormal, Atoms, BitPatterns, Target
 from dpaudit.attacks.bits import _low_bits
 from dpaudit.attacks.learned import shrunk_log_ratio
+from dpaudit.batches import repeating_columns
 
 TARGET = Target(black_box, SCALARS)
 
@@ -81,6 +82,28 @@ def test_atoms_keep_the_most_telling_outputs_and_take_both_zeros_for_one():
     assert abs(scores[1]) < scores[0]
     zeros = np.array([[0.0], [-0.0]])
     assert len(set(fit_and_score(Atoms(), 1 + zeros, zeros, zeros).tolist())) == 1
+
+
+@pytest.mark.parametrize("size", [2, 60, 66, 3000])
+@pytest.mark.parametrize("least", [2, 3])
+def test_columns_that_repeat_are_those_that_sorting_finds(size, least):
+    rng = np.random.default_rng(size)
+    numbers = rng.normal(size=(size, 40))
+    numbers[:, 1], numbers[:, 2] = 0.5, rng.choice([0.0, -0.0], size=size)
+    numbers[:, 3], numbers[:, 4] = (
+        rng.integers(9, size=size),
+        np.round(numbers[:, 4], 3),
+    )
+    numbers[rng.random(size) < 0.02, 5:8] = [np.nan, np.inf, 7.0]
+    numbers[-2:, 20], numbers[-3:, 39] = 0.25, 0.25
+    ordered = np.sort(numbers, axis=0)
+    one, other = ordered[: 1 - least], ordered[least - 1 :]
+    again = ((one == other) | (np.isnan(one) & np.isnan(other))).any(axis=0)
+    varies = (numbers != numbers[0]).any(axis=0)
+    found = repeating_columns([numbers[: size // 3], numbers[size // 3 :]], least)
+    assert found[0]
+    assert found[1].tolist() == np.flatnonzero(again & varies).tolist()
+    assert repeating_columns([numbers[:, 1:3]], least)[0] is False
 
 
 def continuous_with_rare_atoms(rng, size, side, rate, columns=1):

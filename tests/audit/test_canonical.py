@@ -238,17 +238,19 @@ def test_grids_are_what_their_parameters_say_and_releases_depend_on_nothing_besi
 
 
 @pytest.mark.parametrize("reach", [0.0, 3.0])
-def test_a_huge_release_beside_changes_no_other(reach):
+def test_an_infinite_release_beside_changes_no_other(reach):
     """It takes another way, for numbers whose steps may be no doubles."""
     edges = 0.7 * np.ldexp(1.0, np.arange(-40, 60))  # where steps double
     beside = [np.nextafter(edges, end) for end in (0.0, np.inf)]
     noise = np.random.default_rng(0).normal(size=400) * np.geomspace(1e-3, 1e6, 400)
     numbers = np.concatenate([edges, *beside, -edges, noise, [3.0, -0.0]])
-    grid = ReleaseGrid(
-        np.array([-20]), np.array([12]), np.array([reach]), offset=0.3, binade=0.7
-    )
-    together = grid.apply(np.append(numbers, 1e300)[:, np.newaxis])[:-1]
-    np.testing.assert_array_equal(grid.apply(numbers[:, np.newaxis]), together)
+    numbers = np.tile(numbers[:, np.newaxis], (1, 3))
+    exponent, bits = np.array([-20, -3, -20]), np.array([12, 12, 30])
+    grid = ReleaseGrid(exponent, bits, np.array([reach, 0, 9 * reach]), 0.3, 0.7)
+    alone = grid.apply(numbers)
+    for beside in (np.inf, -np.inf, np.nan, np.finfo(float).max):
+        together = grid.apply(np.vstack([numbers, np.full((1, 3), beside)]))[:-1]
+        np.testing.assert_array_equal(alone.view(np.int64), together.view(np.int64))
 
 
 @pytest.mark.parametrize(
