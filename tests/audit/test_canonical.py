@@ -237,13 +237,13 @@ def test_grids_are_what_their_parameters_say_and_releases_depend_on_nothing_besi
     np.testing.assert_array_equal(canon(batch(together)).numbers("x"), together)
 
 
-@pytest.mark.parametrize("reach", [0.0, 3.0])
+@pytest.mark.parametrize("reach", [0.0, 3.1])
 def test_an_infinite_release_beside_changes_no_other(reach):
     """It takes another way, for numbers whose steps may be no doubles."""
     edges = 0.7 * np.ldexp(1.0, np.arange(-40, 60))  # where steps double
     beside = [np.nextafter(edges, end) for end in (0.0, np.inf)]
     noise = np.random.default_rng(0).normal(size=400) * np.geomspace(1e-3, 1e6, 400)
-    numbers = np.concatenate([edges, *beside, -edges, noise, [3.0, -0.0]])
+    numbers = np.concatenate([edges, *beside, -edges, noise, [3.1, 9 * 3.1, -0.0]])
     numbers = np.tile(numbers[:, np.newaxis], (1, 3))
     exponent, bits = np.array([-20, -3, -20]), np.array([12, 12, 30])
     grid = ReleaseGrid(exponent, bits, np.array([reach, 0, 9 * reach]), 0.3, 0.7)

@@ -228,14 +228,14 @@ def test_rounds_go_by_what_bets_promise():
         # Whether few releases are left to use a fit, when the round began.
         ending = nothing._pair_audits[0].portfolio.ending
         assert ending if samples > 2800 else samples > 1400 or not ending
-    ends, growth = sizes(audit_of(laplace_sum, budget=20_000))
+    ends, growth = sizes(audit_of(laplace_sum, budget=14_000))
     assert nothing.refuted_at is None
     assert sum(1.35 < each < 1.5 for each in growth) >= 5
     assert sum(1.9 < each for each in growth[8:]) >= 2
     before = list(zip(ends, growth, strict=False))
     assert max(each for end, each in before if 30 < end < 100) < 1.15
     assert max(each for end, each in before if 30 < end < 2000) < 1.5
-    assert ends[-1] - ends[-2] >= 20_000 / 25 / 4
+    assert ends[-1] - ends[-2] >= 14_000 / 25 / 4
     assert len(ends) < 45
     ends, growth = sizes(found)
     assert found.refuted_at == ends[-1] < 300
