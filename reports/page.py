@@ -156,7 +156,7 @@ def in_both_widths(drawn: Sequence[str] | Exception) -> Safe:
     """
     if isinstance(drawn, Exception):
         raise drawn
-    wide, narrow = map(with_classes, drawn)
+    wide, end, narrow = with_classes("".join(drawn)).partition("</svg>")
     told = {text: str(i) for i, text in enumerate(_TOLD.findall(wide))}
 
     def short(mark: re.Match[str]) -> str:
@@ -166,6 +166,7 @@ def in_both_widths(drawn: Sequence[str] | Exception) -> Safe:
     narrow = _TOLD.sub(short, narrow)
     if _NAMED.findall(wide) == _NAMED.findall(narrow):
         narrow = _NAMED.sub("", narrow, count=1).replace("-narrow-", "-wide-")
+    wide += end
     return Safe(f'<div class="wide">{wide}</div>\n<div class="narrow">{narrow}</div>\n')
 
 
