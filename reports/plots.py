@@ -7,9 +7,11 @@ Series and their names are drawn by `dpaudit.reports.lines`; every mark says wha
 stands for (`told`).
 """
 
+import gc
 import inspect
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from math import ceil, floor, log10
 from typing import Any, Literal, TypeAlias
@@ -70,7 +72,7 @@ def picture(
 
         @wraps(draw)
         def drawn(results: Any, narrow: bool = False) -> str:
-            with matplotlib.rc_context(STYLE):
+            with drawing():
                 figure, words = draw(results, narrow, **options)
                 return to_svg(
                     figure, name, narrow=narrow, title=title, description=words
@@ -80,6 +82,23 @@ def picture(
         return drawn
 
     return decorated
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Draw in the report's style.
+
+    Figures are made of many objects that refer to each other. To look again and again
+    for some that nobody refers to takes a quarter of the time, so that waits.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        with matplotlib.rc_context(STYLE):
+            yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def canvas(height: float, *, narrow: bool = False) -> Figure:

@@ -295,8 +295,8 @@ def _in_steps(path: str) -> str:
 
     The points are the same: hundredths of a pixel, which are added without an error.
 
-    >>> _in_steps("M 52 -26.1 L 52 -21.8 L 72.75 -21.8 L 58 8 z")
-    'M52-26.1l0 4.3l20.75 0l-14.75 29.8z'
+    >>> _in_steps("M 52 -26.1 L 72.75 -21.8 C 72.75 0 60 0.5 58 8 L 58 0 z")
+    'M52-26.1l20.75 4.3c0 21.8-12.75 22.3-14.75 29.8l0-8z'
     """
     steps, start, x, y = "", (0, 0), 0, 0
     for letter, numbers in _DRAWN.findall(path):

@@ -37,6 +37,7 @@ and a stack of the noise of prefixes, one per level, as in
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import log, sqrt
 from typing import ClassVar
 
@@ -74,7 +75,7 @@ class PublishedRule(Checked):
     epsilon: Positive
     delta: Fraction
 
-    @property
+    @cached_property
     def noise(self) -> PublishedNodeNoise:
         """That of section 2.3.2, at epsilon_0 = epsilon."""
         return PublishedNodeNoise(self.epsilon, self.delta)
@@ -106,7 +107,7 @@ class CalibratedRule(Checked):
     failure: ClassVar[float] = 0.05
     """beta: how likely an epoch may end for its noise alone."""
 
-    @property
+    @cached_property
     def noise(self) -> CalibratedNoise:
         return CalibratedNoise(self.mu)
 

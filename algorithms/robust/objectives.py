@@ -98,11 +98,12 @@ In floating point: residuals of length <= 1e-9 are rounding, and count as zero.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from math import sqrt
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.robust.parts import Objective, Space
 from dpaudit.algorithms.shared.bases import Replaced, slices
@@ -276,13 +277,14 @@ class Reaper(Objective):
         dimension = sums.shape[-1]
         scaled = sums.copy()
         scaled[..., range(dimension), range(dimension)] /= self.diagonal_ratio
-        return np.asarray(scaled[..., *np.triu_indices(dimension)])
+        return np.asarray(scaled.reshape(*sums.shape[:-2], -1)[..., _upper(dimension)])
 
     def unflattened(self, values: Array, dimension: int) -> Array:
-        matrices = np.zeros((*values.shape[:-1], dimension, dimension))
-        matrices[..., *np.triu_indices(dimension)] = values
+        entries = np.zeros((*values.shape[:-1], dimension**2))
+        entries[..., _upper(dimension)] = values
         # The diagonal is counted twice below.
-        matrices[..., range(dimension), range(dimension)] *= self.diagonal_ratio / 2
+        entries[..., :: dimension + 1] *= self.diagonal_ratio / 2
+        matrices = entries.reshape(*values.shape[:-1], dimension, dimension)
         return np.asarray(matrices + matrices.swapaxes(-2, -1))
 
     def followed(self, points: Iterator[Array]) -> Iterator[Array]:
@@ -296,6 +298,12 @@ class Reaper(Objective):
 
     def bases(self, followed: Array, n_components: int) -> Array:
         return top_components(followed, n_components)
+
+
+@cache
+def _upper(dimension: int) -> NDArray[np.intp]:
+    """Return where the upper triangle of a matrix is among its entries, row by row."""
+    return np.flatnonzero(np.tri(dimension).T)
 
 
 def _units(rows: Array, matrices: Array) -> Array:

@@ -270,6 +270,8 @@ def stand_out(values: Array, n_components: int, noise: float) -> NDArray[np.bool
 
 def orient(bases: Array) -> Array:
     """Return bases with the largest entry of each column positive, (..., d, k)."""
-    peaks = np.argmax(np.abs(bases), axis=-2, keepdims=True)
-    signs = np.sign(np.take_along_axis(bases, peaks, axis=-2))
-    return np.asarray(bases * signs)
+    d, k = bases.shape[-2:]
+    flat = bases.reshape(-1, d, k)
+    peaks = np.abs(flat).argmax(axis=1)
+    signs = np.sign(flat[np.arange(len(flat))[:, np.newaxis], peaks, np.arange(k)])
+    return np.asarray(bases * signs.reshape(*bases.shape[:-2], 1, k))

@@ -1,3 +1,4 @@
+import gc
 import html
 import itertools
 import math
@@ -124,6 +125,7 @@ def test_a_figure_stands_alone(svg):
     for variable in set(re.findall(r"var\((--[\w-]+)\)", svg)):
         # Once for light, once for dark.
         assert len(re.findall(rf"^\s*{variable}:", style, re.MULTILINE)) == 2
+    assert "font-family" not in svg  # it is the page's
     # Nothing depends on the day, or comes from elsewhere.
     assert not re.search(r"<metadata|\b20\d\d-\d\d-\d\d", svg)
     fetched = re.findall(r"(?:href|src)=\"([^\"]*)\"|url\(([^)]*)\)", svg)
@@ -165,6 +167,7 @@ def test_names_that_look_like_styles_and_run_times_as_ratios():
 
 def test_the_same_data_gives_the_same_bytes_and_ids_are_unique_on_the_page():
     assert every()[:3] == draw()
+    assert gc.isenabled()  # again
     ids = re.findall(r'\bid="([^"]*)"', "".join(every()))
     assert len(ids) == len(set(ids))
 

@@ -6,7 +6,6 @@ from functools import partial
 from math import ceil, exp, isfinite, log
 from typing import Any
 
-import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -92,7 +91,7 @@ def _picture(own: Sequence[Score], file: str) -> list[str]:
     title, drawn = f"Errors, fitted and predicted slopes of {own[0].row.theorem}", []
     for narrow, most in ((False, 3), (True, 1)):
         across = min(len(own), most)
-        with matplotlib.rc_context(plots.STYLE):
+        with plots.drawing():
             figure, words = _panels(own, across, narrow)
             options: dict[str, Any] = {"title": title, "description": words}
             drawn.append(svg.to_svg(figure, file, narrow=narrow, **options))

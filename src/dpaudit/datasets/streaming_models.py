@@ -176,10 +176,12 @@ def signal_in_noise(
     noise = check_nonnegative("noise", noise)
     vector = _direction(direction, d, rng)
     positive = rng.integers(2, size=n)
-    rows = (2 * positive - 1)[:, np.newaxis] * vector
+    rows = rng.standard_normal((n, d))
+    rows *= noise
+    rows += (2 * positive - 1)[:, np.newaxis] * vector
     return Dataset(
         "signal_in_noise",
-        rows + noise * rng.standard_normal((n, d)),
+        rows,
         source=f"drawn: Liu et al. 2022, Example 4.1, noise {noise}",
         labels=positive.astype(np.int64),
         subspace=vector[:, np.newaxis],

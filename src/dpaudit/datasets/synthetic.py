@@ -90,9 +90,12 @@ def spiked_gaussian(
             f"shape {(d, k)}, got shape {v.shape}"
         )
     signal = rng.standard_normal((n, k)) * np.sqrt(excess)
+    rows = rng.standard_normal((n, d))
+    rows *= noise
+    rows += signal @ v.T
     return Dataset(
         "spiked_gaussian",
-        signal @ v.T + noise * rng.standard_normal((n, d)),
+        rows,
         source=f"drawn: spiked Gaussian, spikes {excess.tolist()}, noise {noise}",
         subspace=v,
     )

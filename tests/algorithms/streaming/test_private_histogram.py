@@ -435,7 +435,7 @@ def test_normal_counts_have_lower_thresholds_and_bad_ones_are_named():
     assert GaussianCounts.of(1.0, 0.9).threshold == 1.0
 
 
-LABELS = st.sampled_from([0.0, -0.0, 1.0, -7.0, 1e300, np.inf, -np.inf])
+LABELS = st.sampled_from([0.0, -0.0, 0.5, 1.0, -7.0, 1e300, np.inf, -np.inf])
 
 
 def listed(counts):
