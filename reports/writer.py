@@ -108,6 +108,8 @@ def write_results(
     executor: Executor | None = None,
 ) -> Mapping[str, Exception]:
     """Write the files of a report into an existing folder; return what failed."""
+    # First, so that others draw while this process writes.
+    figures = draw_figures(results, sections or chosen_sections(), executor)
     for name, table in results.tables.items():
         if isinstance(table, Exception):
             continue
@@ -132,7 +134,6 @@ def write_results(
             (folder / name).write_text(text, encoding="utf-8")
     text = json.dumps(told(results, sections or chosen_sections()), indent=1)
     (folder / "report.json").write_text(text + "\n", encoding="utf-8")
-    figures = draw_figures(results, sections or chosen_sections(), executor)
     site = render(results, figures, sections, executor=executor)
     for name, picture in render_pictures(figures).items():
         (folder / f"{name}.svg").write_text(picture, encoding="utf-8")
