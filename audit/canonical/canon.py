@@ -123,10 +123,10 @@ class ReleaseGrid:
     def _rounded(self, entries: Array, columns: "ReleaseGrid") -> Array:
         width, rounded = entries.shape[1], np.empty(entries.shape)
         rows = max(min(_CHUNK // max(width, 1), len(entries)), 1)
-        steps = np.ldexp(1.0, columns.exponent), np.ldexp(1.0, 1 - columns.bits)
+        steps = [np.ldexp(1.0, columns.exponent), np.ldexp(1.0, 1 - columns.bits)]
         beside = [
             each.repeat(rows * width) if len(each) == 1 else np.tile(each, rows)
-            for each in (*steps, columns.reach)
+            for each in (*steps, *([columns.reach] if columns.reach.any() else []))
         ]
         ordinary = bool(np.all(np.abs(columns.exponent) < _ORDINARY))
         for start in range(0, len(entries), rows):
@@ -137,7 +137,7 @@ class ReleaseGrid:
         return rounded
 
     def _put(
-        self, entries: Array, out: Array, least: Array, scale: Array, reach: Array
+        self, entries: Array, out: Array, least: Array, scale: Array, *reach: Array
     ) -> bool:
         """Put entries on the grid; say whether that is right: all come out finite.
 
@@ -149,8 +149,8 @@ class ReleaseGrid:
         steps = bits.view(np.float64)
         steps *= scale
         np.maximum(steps, least, out=steps)
-        if reach.any():
-            np.copyto(steps, least, where=np.abs(entries) <= reach)
+        if reach:
+            np.copyto(steps, least, where=np.abs(entries) <= reach[0])
         np.divide(entries, steps, out=out)
         out += self.offset
         np.floor(out, out=out)
