@@ -227,7 +227,9 @@ def replay(
         event=settled.event if refuted else None,
         pairs=pairs.tried,
         loss=math.nan if unknown else float(worst.loss),
-        excess=worst.excess if worst.proven else None,
+        delta=worst.delta
+        if worst.proven or not (unknown or worst.suspicious)
+        else None,
         seconds=time.perf_counter() - begun,
         witness=witness,
         neighbours=pairs.words,

@@ -10,7 +10,7 @@ from dpaudit.audit.judged import PrintedResult
 from dpaudit.audit.replay.judge.judgement import Finding, Step
 from dpaudit.audit.replay.judge.primitive_audits import PrimitiveAudit
 from dpaudit.audit.replay.judge.remedies import remedy_for
-from dpaudit.audit.replay.laws.composition import Excess
+from dpaudit.audit.replay.laws.composition import DeltaAt
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.printable import printable
@@ -124,9 +124,10 @@ class ReplayResult(PrintedResult):
         part of it. NaN if it is not known, as where noise was not followed and nothing
         was proven. Where noise is taken for a law that a simulation of it fits, as
         `assumes` says, it may be a hundredth too small.
-    excess : Excess or None
+    delta : DeltaAt or None
         The delta that breaks the claim, where a proof goes by one; that of a pure claim
-        mostly goes by the loss.
+        mostly goes by the loss. Or, of a release with normal noise that does not break
+        it, the delta at the epsilon of the claim; the loss of such noise is infinite.
     seed : int
     seconds : float
     assumes : str
@@ -164,7 +165,7 @@ class ReplayResult(PrintedResult):
     loss: float
     seed: int
     seconds: float
-    excess: Excess | None = None
+    delta: DeltaAt | None = None
     assumes: str = ""
     event: str | None = None
     primitives: tuple[PrimitiveAudit, ...] = ()
@@ -232,8 +233,8 @@ class ReplayResult(PrintedResult):
             f"of {seen}",
             f"  loss           {loss}",
         ]
-        if self.excess is not None:
-            lines.append(f"  delta          {self.excess}")
+        if self.delta is not None:
+            lines.append(f"  delta          {self.delta}")
         if self.event is not None:
             lines.append(f"  event          {printable(self.event)}")
         if self.explored is not None and not self.refuted:

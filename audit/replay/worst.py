@@ -160,14 +160,14 @@ class WorstPair:
         return True
 
 
-def _rank(judgement: Judgement) -> tuple[bool, bool, bool, float]:
+def _rank(judgement: Judgement) -> tuple[bool, bool, bool, float, float]:
     """Return by what pairs are compared: other forms, not tested yet, are suspect."""
-    proven, suspicious, lost, loss = judgement.rank
+    proven, suspicious, lost, loss, delta = judgement.rank
     here, there = (
         [each for each in form.items() if not each[0].endswith(LIBRARY)]
         for form in (judgement.forms if judgement.formal else ({}, {}))
     )
-    return proven, suspicious or here != there, lost, loss
+    return proven, suspicious or here != there, lost, loss, delta
 
 
 def _first(judgement: Judgement) -> tuple[str, str] | None:

@@ -18,7 +18,7 @@ from dpaudit.audit.replay.laws.comparison import compare
 from dpaudit.audit.replay.laws.composition import (
     EPSILONS,
     Composition,
-    Excess,
+    DeltaAt,
     pure_epsilon,
 )
 from dpaudit.audit.replay.laws.points import with_points
@@ -114,14 +114,14 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
     odd = compared.scales_differ or compared.suprema is not None
     odd |= bool(((compared.shift != 0) & ~composed).any())
     judgement.proven = spent.refutes(claim)
-    if judgement.proven and pure_epsilon(claim) is None:
-        judgement.excess = spent.excess(claim)
+    if (judgement.proven or spent.mu is not None) and pure_epsilon(claim) is None:
+        judgement.delta = spent.delta(claim)
     if odd:  # or one number alone has more delta than is claimed
         epsilons = EPSILONS[EPSILONS <= _FARTHEST]
         delta = least_delta(law, law2, compared, epsilons)
-        broken = Excess.of(claim, epsilons, delta, slack=_LEAST)
+        broken = DeltaAt.beyond(claim, epsilons, delta, slack=_LEAST)
         if broken is not None:
-            judgement.proven, judgement.excess = True, judgement.excess or broken
+            judgement.proven, judgement.delta = True, judgement.delta or broken
     judgement.suspicious = judgement.proven or (odd and not spent.holds(claim))
     if compared.scales_differ:
         unit = compared.other_unit

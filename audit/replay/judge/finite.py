@@ -31,7 +31,7 @@ from dpaudit.audit.replay.judge.lines import Lines
 from dpaudit.audit.replay.judge.trees import Tree, draws_choices, tree_of
 from dpaudit.audit.replay.laws.coded import lattice_of, law_of
 from dpaudit.audit.replay.laws.comparison import compare, equal
-from dpaudit.audit.replay.laws.composition import Excess, most_loss, pure_epsilon
+from dpaudit.audit.replay.laws.composition import DeltaAt, most_loss, pure_epsilon
 from dpaudit.audit.replay.laws.cuts import Cut
 from dpaudit.audit.replay.laws.lattices import is_open_ended
 from dpaudit.audit.replay.laws.loss_law import LossLaw
@@ -105,8 +105,8 @@ def judge_finite(judgement: Judgement, first: Trace, second: Trace) -> bool:
         named = claim.parameters.get("epsilon")
         epsilons = _EPSILONS if named is None else np.append(_EPSILONS, float(named))
         found = deltas(parts, epsilons)
-        judgement.excess = Excess.of(claim, epsilons, found, slack=1e-9)
-        judgement.proven = judgement.excess is not None
+        judgement.delta = DeltaAt.beyond(claim, epsilons, found, slack=1e-9)
+        judgement.proven = judgement.delta is not None
     judgement.suspicious = judgement.proven
     part = parts[worst.part]
     judgement.bare = judgement.loss == math.inf and not part.dimensions

@@ -17,7 +17,7 @@ from dpaudit.audit.replay.follow.outside import varying
 from dpaudit.audit.replay.follow.tape import LAZY, Mode
 from dpaudit.audit.replay.laws.coded import Family
 from dpaudit.audit.replay.laws.comparison import LawComparison
-from dpaudit.audit.replay.laws.composition import Excess
+from dpaudit.audit.replay.laws.composition import DeltaAt
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
 from dpaudit.printable import printable, told_apart
@@ -251,8 +251,8 @@ class Judgement:
         On either side.
     proven : bool
         Whether the claim is refuted by proof.
-    excess : Excess, optional
-        The delta that refutes it, where the proof goes by one.
+    delta : DeltaAt, optional
+        The delta that refutes it, or that of normal noise.
     suspicious : bool
         Whether something was found that may break the claim.
     followed : bool
@@ -302,7 +302,7 @@ class Judgement:
     loss: float = 0.0
     executions: int = 0
     proven: bool = False
-    excess: Excess | None = None
+    delta: DeltaAt | None = None
     suspicious: bool = False
     followed: bool = True
     laws: Any = None
@@ -352,10 +352,7 @@ class Judgement:
     def unconfirmed(self, unfollowed: Sequence[Unfollowed], trace: Any) -> None:
         """Note that an execution is not what an ordinary one would have been, and why.
 
-        Parameters
-        ----------
-        unfollowed : sequence of Unfollowed
-        trace : Trace
+        `trace` is the `Trace` of the execution.
         """
         note = Unfollowed(trace.tape.first_place or "?", OTHER_RELEASE)
         note = next(iter(varying(trace.tape)), note)
@@ -395,6 +392,7 @@ class Judgement:
             self.find("primitive", where, text, neighbour=there)
 
     @property
-    def rank(self) -> tuple[bool, bool, bool, float]:
+    def rank(self) -> tuple[bool, bool, bool, float, float]:
         """By which pairs are compared: the worst is the largest."""
-        return self.proven, self.suspicious, not self.followed, self.loss
+        delta = 0.0 if self.delta is None else self.delta.delta
+        return self.proven, self.suspicious, not self.followed, self.loss, delta

@@ -33,7 +33,7 @@ from dpaudit.gaussian import gaussian_delta
 from dpaudit.neighbours import Pair
 from dpaudit.printable import told_apart
 
-__all__ = ["EPSILONS", "Composition", "Excess", "most_loss", "pure_epsilon"]
+__all__ = ["EPSILONS", "Composition", "DeltaAt", "most_loss", "pure_epsilon"]
 
 _MOST_DISTRIBUTIONS = 64  # that differ
 _MOST_PARTS = 10_000
@@ -61,15 +61,15 @@ def most_loss(claim: Claim) -> float:
 
 
 @dataclass(frozen=True)
-class Excess:
-    """A delta that is beyond a claim.
+class DeltaAt:
+    """A delta, beside what a claim allows.
 
     Parameters
     ----------
     epsilon : float
-        Where it is most beyond.
+        Where it is most beyond the claim, or that of the claim.
     delta : float
-        A lower bound of what the steps lose beyond epsilon.
+        What the steps lose beyond epsilon; a lower bound of it, if it breaks the claim.
     allowed : float
         The delta that the claim has there.
     """
@@ -79,9 +79,9 @@ class Excess:
     allowed: float
 
     @classmethod
-    def of(
+    def beyond(
         cls, claim: Claim, epsilons: Array, deltas: Array, *, slack: float
-    ) -> "Excess | None":
+    ) -> "DeltaAt | None":
         """Return where deltas exceed a claim's by 0.01 % and the slack, if anywhere."""
         allowed = np.asarray(claim.delta_at(epsilons))
         over = deltas - (1.0001 * allowed + slack)
@@ -168,12 +168,13 @@ class Composition:
             return self.supremum > most_loss(claim)
         if self.mu is not None:
             return _gaussian_refutes(self.mu, claim)
-        return self.excess(claim) is not None
+        return self.delta(claim) is not None
 
-    def excess(self, claim: Claim) -> Excess | None:
+    def delta(self, claim: Claim) -> DeltaAt | None:
         """Return the delta that breaks a claim which is not pure, None if none is seen.
 
-        Lower bounds of deltas are compared, and of steps whose laws are known.
+        Lower bounds of deltas are compared, and of steps whose laws are known. Of
+        Gaussian steps that break none it is that at the epsilon of the claim.
         """
         if self.mu is not None:
             if not 1e-100 < self.mu <= 1e6:
@@ -181,12 +182,16 @@ class Composition:
             named = claim.parameters.get("epsilon")
             at = EPSILONS if named is None else np.append(EPSILONS, float(named))
             less = GaussianDP(self.mu * (1 - _SINGLE))
-            return Excess.of(claim, at, less.delta_at(at), slack=0.0)
+            found = DeltaAt.beyond(claim, at, less.delta_at(at), slack=0.0)
+            if found is not None or named is None or self.bounds:
+                return found
+            allowed = float(claim.delta_at(named))
+            return DeltaAt(named, float(gaussian_delta(named, self.mu)), allowed)
 
-        def beyond(deltas: Array | None) -> Excess | None:
+        def beyond(deltas: Array | None) -> DeltaAt | None:
             if deltas is None:
                 return None
-            return Excess.of(claim, EPSILONS, deltas, slack=1e-9)
+            return DeltaAt.beyond(claim, EPSILONS, deltas, slack=1e-9)
 
         # A step alone, or the least distance for all, is quick, and often enough.
         for part in set(self.parts or ()):

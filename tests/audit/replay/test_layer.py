@@ -16,7 +16,15 @@ from replay_cases import RIGHT, WRONG, private_divisor, right_count, rows
 from scipy.stats import norm
 
 from benchmarks.styles.registry import corpus
-from dpaudit import ApproxDP, Domain, InputError, Pair, PureDP, Relation
+from dpaudit import (
+    ApproxDP,
+    Domain,
+    GaussianDP,
+    InputError,
+    Pair,
+    PureDP,
+    Relation,
+)
 from dpaudit.attacks import BITS
 from dpaudit.audit import Budget, Run, replay
 from dpaudit.audit.assertions import Auditor
@@ -345,11 +353,11 @@ def test_transcripts_are_read_off_releases_on_lists_in_either_order():
 )
 def test_a_proof_against_a_claim_with_a_delta_names_the_delta(mechanism, delta):
     result = replay(mechanism, pair=Pair([], [1.0]), claim=ApproxDP(1.0, 1e-5))
-    assert result.excess.epsilon == 1.0
-    assert result.excess.allowed == 1e-5
-    assert result.excess.delta == pytest.approx(delta, rel=1e-3)
-    assert f"  delta          {result.excess}" in str(result)
-    assert result.to_dict()["excess"]["delta"] == result.excess.delta
+    assert result.delta.epsilon == 1.0
+    assert result.delta.allowed == 1e-5
+    assert result.delta.delta == pytest.approx(delta, rel=1e-3)
+    assert f"  delta          {result.delta}" in str(result)
+    assert result.to_dict()["delta"]["delta"] == result.delta.delta
 
 
 def test_the_delta_is_that_at_the_epsilon_of_the_claim():
@@ -357,5 +365,24 @@ def test_the_delta_is_that_at_the_epsilon_of_the_claim():
     result = replay(
         lambda x, rng: x.sum() + rng.normal(scale=10), pair=pair, claim=claim
     )
-    assert result.excess.epsilon == 0.333
-    assert result.excess.delta == pytest.approx(gaussian_delta(0.333, 0.1), rel=1e-4)
+    assert result.delta.epsilon == 0.333
+    assert result.delta.delta == pytest.approx(gaussian_delta(0.333, 0.1), rel=1e-4)
+
+
+def test_the_delta_of_normal_noise_is_told_where_a_claim_stands_and_leads_the_search():
+    """The loss of any pair is infinite: the worst is that of the largest delta."""
+    claim = ApproxDP(1.0, 1e-5)
+    result = replay(
+        lambda x, rng: (x * (1 - x)).sum() + rng.normal(scale=1.0),
+        domain="0.0..1.0",
+        relation="add-remove",
+        claim=claim,
+    )
+    assert not result.refuted
+    assert result.loss == math.inf
+    least, most = gaussian_delta(1.0, [0.24, 0.25])  # a row of 1/2 moves the sum most
+    assert least < result.delta.delta <= most
+    assert result.delta.allowed == 1e-5
+    # A curve names no epsilon.
+    normal = lambda x, rng: x.sum() + rng.normal(scale=2.0)  # noqa: E731
+    assert replay(normal, pair=Pair([], [1.0]), claim=GaussianDP(1.0)).delta is None
