@@ -6,11 +6,12 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 from replay_cases import line_of, rows
-from scipy.stats import laplace, norm
+from scipy.stats import laplace, norm, poisson
 
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit import replay
 from dpaudit.audit.replay.judge import trees
+from dpaudit.audit.replay.laws.by_name import Poisson
 from dpaudit.audit.replay.laws.coded import Family
 from dpaudit.audit.replay.laws.thresholds import Event, log_joint
 
@@ -328,3 +329,23 @@ def test_tails_of_which_little_is_known_settle_no_pure_claim():
     assert "far out" in result.findings[0].message
     lower = replay(whole(released), pair=PAIR, claim=PureDP(0.5))
     assert lower.proof
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        lambda k: k > 2,
+        lambda k: k % 2 == 1,
+        lambda k: (k == 1) | (k > 3),
+        lambda k: k < 3,
+    ],
+)
+def test_a_poisson_draw_of_which_something_is_known(held):
+    k = np.arange(60.0)
+    p = np.where(held(k), poisson(2.0).pmf(k), 0.0)
+    law = Poisson.of_mean(2.0).among_those(held)
+    found = np.exp(law.log_probability(k))
+    np.testing.assert_allclose(found, p / p.sum(), rtol=1e-9, atol=1e-300)
+    # With gaps the tail is cut, and no supremum is taken of such a table.
+    far = law.log_probability(np.array([400.0]))[0]
+    assert law.exact <= ((far > -math.inf) == bool(held(np.array([400.0]))[0]))
