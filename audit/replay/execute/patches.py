@@ -233,7 +233,10 @@ def _state(now: _Replacements, owner: Any, name: str) -> Callable[..., Any]:
                 made = now.state_of(owner, name, *args)
             if made is not NotImplemented:
                 return made
-            tape.cannot_follow(f"{owner.__name__}.{name} is called")
+            why = f"{owner.__name__}.{name} is called"
+            if name == "seed" and any(each is not None for each in args):
+                why += ": who knows the seed knows what is drawn"
+            tape.cannot_follow(why)
         return real(*args, **kwargs)
 
     return call
