@@ -154,7 +154,7 @@ class Source(NamedTuple):
 class Here:
     """Draws in this thread, one piece after the other."""
 
-    _first: "tuple[Source, tuple[int, int, int], object, list[Any]] | None" = None
+    _first: "tuple[Source, tuple[int, int, int], object, set[Any]] | None" = None
 
     def others(self) -> "list[Here]":
         """Return who else has drawn, to draw the same again."""
@@ -184,12 +184,13 @@ class Here:
         """
         for piece in pieces:
             used: list[np.random.Generator] | None = [] if self._first is None else None
-            held = [] if used is None else _held(source.mechanism)
+            before = set() if used is None else _held(source.mechanism)
             drawn = [source.unit(piece.side, *each, used=used) for each in piece.units]
             if used:
                 batched = ways_to_draw(source.mechanism)[1] is not None
                 again = piece.side, piece.first, piece.units[0][1] if batched else 1
-                self._first = source, again, position(used[0]), held
+                made = _held(source.mechanism) - before
+                self._first = source, again, position(used[0]), made
             yield Batch.join(drawn)
 
     def keeps_noise(self, *, constant: bool) -> bool:
@@ -199,7 +200,8 @@ class Here:
         from its generator than it did, it has noise from then, or from elsewhere. Code
         that always draws may keep what it drew first nevertheless
         (``NOISE.setdefault("noise", rng.laplace())``): then releases on one dataset
-        never differ, and what the code holds is no longer what it held before.
+        never differ, and what the code holds since then is not what it held before. (A
+        count of calls, or a budget that is spent, is another after each call.)
 
         Parameters
         ----------
@@ -213,16 +215,16 @@ class Here:
         """
         if self._first is None:  # others drew it
             return False
-        source, unit, taken, held = self._first
+        source, unit, taken, made = self._first
         used: list[np.random.Generator] = []
         source.unit(*unit, used=used)
         if position(used[0]) != taken:
             return True
-        return constant and _held(source.mechanism) != held
+        return constant and bool(made & _held(source.mechanism))
 
 
-def _held(mechanism: Any) -> list[list[int]]:
-    """Return the ids of what a mechanism's code holds, and of what is in lists of it.
+def _held(mechanism: Any) -> set[Any]:
+    """Return what a mechanism's code holds, by name and by the ids of it and its parts.
 
     These are its attributes, its defaults, and what its names stand for. Functions that
     it calls are not looked into.
@@ -231,23 +233,32 @@ def _held(mechanism: Any) -> list[list[int]]:
     if not isinstance(code, FunctionType | MethodType):
         code = getattr(code, "release", getattr(code, "__call__", None))  # noqa: B004
     function = getattr(code, "__func__", code)
-    found = [*getattr(written, "__dict__", {}).values()]
+    found = [*getattr(written, "__dict__", {}).items()]
     if isinstance(function, FunctionType):
-        found += function.__dict__.values()
-        found += function.__defaults__ or ()
-        found += map(function.__globals__.get, function.__code__.co_names)
-        for cell in function.__closure__ or ():
+        names = function.__code__.co_names
+        found += function.__dict__.items()
+        found += enumerate(function.__defaults__ or ())
+        found += [(name, function.__globals__.get(name)) for name in names]
+        for number, cell in enumerate(function.__closure__ or ()):
             with suppress(ValueError):  # it is empty yet
-                found.append(cell.cell_contents)
-    return [[id(each), *_parts(each)] for each in found]
+                found.append((f"closure {number}", cell.cell_contents))
+    return {(name, *part) for name, each in found for part in _parts(each)}
 
 
-def _parts(thing: Any) -> list[int]:
-    """Return how many parts a container has, and the ids of the first ones."""
-    if not isinstance(thing, list | dict | set):
-        return []
-    parts = dict.values(thing) if isinstance(thing, dict) else thing
-    return [len(thing), *map(id, islice(parts, _PARTS))]
+def _parts(thing: Any) -> list[tuple[Any, ...]]:
+    """Return what tells a thing from others, and each part of it if it may be a cache.
+
+    A number goes by what it is, as another may have its place in memory later; a list
+    by all of its parts, as a log has one more after each call.
+    """
+    if type(thing) in (int, float, np.float64):
+        return [(thing,)]
+    if isinstance(thing, list):
+        return [(id(thing), len(thing), *map(id, thing[:_PARTS]))]
+    if isinstance(thing, dict | set):
+        parts = dict.values(thing) if isinstance(thing, dict) else thing
+        return [(id(thing), id(each)) for each in islice(parts, _PARTS)]
+    return [(id(thing),)]
 
 
 @telling_interrupts()

@@ -331,3 +331,19 @@ def test_noise_from_elsewhere_that_seldom_shows_leaves_no_verdict():
     assert result.verdict is Verdict.NO_VERDICT
     (warning,) = result.warnings
     assert UNUSED in warning
+
+
+class Spending:
+    """Noise that is rounded away, beside what changes with every call."""
+
+    def __init__(self):
+        self.calls, self.spent, self.log = 0, 0.0, []
+
+    def __call__(self, data, rng):
+        self.calls, self.spent = self.calls + 1, self.spent + 0.5
+        self.log.append(len(data))
+        return np.round(data.sum() + 1e-6 * rng.normal())
+
+
+def test_a_count_of_calls_a_budget_and_a_log_are_no_noise_that_is_kept():
+    assert audited(Spending(), claim=PureDP(1.0), budget=60).verdict is Verdict.REFUTED
