@@ -69,7 +69,7 @@ class DeltaAt:
     epsilon : float
         Where it is most beyond the claim, or that of the claim.
     delta : float
-        What the steps lose beyond epsilon; a lower bound of it, if it breaks the claim.
+        A lower bound of what the steps lose beyond epsilon.
     allowed : float
         The delta that the claim has there.
     """
@@ -186,7 +186,7 @@ class Composition:
             if found is not None or named is None or self.bounds:
                 return found
             allowed = float(claim.delta_at(named))
-            return DeltaAt(named, float(gaussian_delta(named, self.mu)), allowed)
+            return DeltaAt(named, float(less.delta_at(named)), allowed)
 
         def beyond(deltas: Array | None) -> DeltaAt | None:
             if deltas is None:

@@ -39,7 +39,7 @@ from dpaudit.audit.replay.judge.shown import ShownTranscripts
 from dpaudit.audit.replay.judge.statistics import ReplayedMechanism
 from dpaudit.audit.replay.worst import WorstPair
 from dpaudit.cli import main
-from dpaudit.gaussian import gaussian_delta
+from dpaudit.gaussian import gaussian_delta, gaussian_mu
 
 PAIR = WRONG["private_divisor"][1]
 CLAIM = PureDP(1.0)
@@ -383,6 +383,15 @@ def test_the_delta_of_normal_noise_is_told_where_a_claim_stands_and_leads_the_se
     least, most = gaussian_delta(1.0, [0.24, 0.25])  # a row of 1/2 moves the sum most
     assert least < result.delta.delta <= most
     assert result.delta.allowed == 1e-5
+    # A hair too little noise is rounding, and no delta beyond the claim stands there.
+    scale = (1 - 2e-7) / gaussian_mu(1.0, 1e-5)
+    near = replay(
+        lambda x, rng: x.sum() + rng.normal(scale=scale),
+        pair=Pair([], [1.0]),
+        claim=claim,
+    )
+    assert not near.refuted
+    assert 0.999e-5 < near.delta.delta <= 1e-5
     # A curve names no epsilon.
     normal = lambda x, rng: x.sum() + rng.normal(scale=2.0)  # noqa: E731
     assert replay(normal, pair=Pair([], [1.0]), claim=GaussianDP(1.0)).delta is None
