@@ -5,7 +5,9 @@ import pytest
 from refusals import refused
 
 from dpaudit.audit.bounds import Counts, fixed_scores, gaussian, joint, split_scores
-from dpaudit.audit.bounds.scores import paired_law
+from dpaudit.audit.bounds.choice import Sides
+from dpaudit.audit.bounds.counts import epsilon_nulls
+from dpaudit.audit.bounds.scores import _way, paired_law
 from dpaudit.gaussian import gaussian_mu
 
 
@@ -113,6 +115,17 @@ def test_scores_may_be_larger_on_either_side_and_none_is_chosen_by_what_is_teste
         assert bound.method == f"{straight.method}, larger on D'"
         assert bound.counts["releases"] < 3000 < bound.counts["releases_neighbour"]
         assert straight.counts["releases_neighbour"] < 3000
+    # Direction and event are functions of the first part, and of sizes.
+    rng = np.random.default_rng(9)
+    first, last = (Sides(rng.normal(size=90), rng.normal(1.0, size=90)) for _ in "ab")
+    for chosen in (first, Sides(*first[::-1])):
+        ways = [
+            _way(chosen, Sides(*tested), epsilon_nulls(0.0), 0.05)
+            for tested in (last, last[::-1])
+        ]
+        assert {way.swapped for way in ways} == {chosen is first}
+        for one, other in zip(ways[0].curve, ways[1].curve, strict=True):
+            np.testing.assert_array_equal(one, other)
     found = 0
     for seed in range(150):
         rng = np.random.default_rng(seed)
