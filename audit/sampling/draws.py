@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import lru_cache, partial
-from itertools import islice
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
@@ -154,7 +153,7 @@ class Source(NamedTuple):
 class Here:
     """Draws in this thread, one piece after the other."""
 
-    _first: "tuple[Source, tuple[int, int, int], object, set[Any]] | None" = None
+    _first: "tuple[Source, tuple[int, int, int], object, list[Any]] | None" = None
 
     def others(self) -> "list[Here]":
         """Return who else has drawn, to draw the same again."""
@@ -184,29 +183,24 @@ class Here:
         """
         for piece in pieces:
             used: list[np.random.Generator] | None = [] if self._first is None else None
-            before = set() if used is None else _held(source.mechanism)
+            before = _kept(source.mechanism) if used is not None else []
             drawn = [source.unit(piece.side, *each, used=used) for each in piece.units]
             if used:
                 batched = ways_to_draw(source.mechanism)[1] is not None
                 again = piece.side, piece.first, piece.units[0][1] if batched else 1
-                made = _held(source.mechanism) - before
-                self._first = source, again, position(used[0]), made
+                self._first = source, again, position(used[0]), before
             yield Batch.join(drawn)
 
-    def keeps_noise(self, *, constant: bool) -> bool:
-        """Say whether releases have noise that the first one drew.
+    def keeps_noise(self) -> bool:
+        """Say whether releases depend on what earlier ones drew, or computed.
 
         The first release is drawn again, from the same seed. If it takes other numbers
         from its generator than it did, it has noise from then, or from elsewhere. Code
         that always draws may keep what it drew first nevertheless
-        (``NOISE.setdefault("noise", rng.laplace())``): then releases on one dataset
-        never differ, and what the code holds since then is not what it held before. (A
-        count of calls, or a budget that is spent, is another after each call.)
-
-        Parameters
-        ----------
-        constant : bool
-            Whether no releases on one dataset differed.
+        (``NOISE.setdefault("noise", rng.laplace())``), or what it computed of other
+        data. So one release is drawn on either side with what the code keeps now, and
+        from the same seed with what it kept before the first. (A count of calls, a
+        budget that is spent or a log makes no difference.)
 
         Raises
         ------
@@ -215,50 +209,65 @@ class Here:
         """
         if self._first is None:  # others drew it
             return False
-        source, unit, taken, made = self._first
+        source, unit, taken, before = self._first
         used: list[np.random.Generator] = []
         source.unit(*unit, used=used)
         if position(used[0]) != taken:
             return True
-        return constant and bool(made & _held(source.mechanism))
+        now = [(place, place.copy()) for place, _ in before]
+        if [_ids(held) for _, held in before] == [_ids(held) for _, held in now]:
+            return False
+        for side in (0, 1):
+            draw = partial(source.unit, side, 0, min(unit[2], 2), look=True)
+            one, other, again = (_drawn_with(each, draw) for each in (now, before, now))
+            if one.equals(again) and not one.equals(other):
+                return True
+        return False
 
 
-def _held(mechanism: Any) -> set[Any]:
-    """Return what a mechanism's code holds, by name and by the ids of it and its parts.
+def _kept(mechanism: Any) -> list[tuple[Any, Any]]:
+    """Return containers in which code may keep something, and what is in each now.
 
-    These are its attributes, its defaults, and what its names stand for. Functions that
-    it calls are not looked into.
+    These are its attributes, and dictionaries, lists and sets among these, among its
+    defaults, and among what its names stand for. Functions that it calls are not looked
+    into, nor are large containers.
     """
     code = written = FunctionMechanism.written(mechanism)
     if not isinstance(code, FunctionType | MethodType):
         code = getattr(code, "release", getattr(code, "__call__", None))  # noqa: B004
-    function = getattr(code, "__func__", code)
-    found = [*getattr(written, "__dict__", {}).items()]
+    function, own = getattr(code, "__func__", code), getattr(written, "__dict__", {})
+    ours = type(written).__module__.startswith("dpaudit.")
+    found = [] if ours else [own, *own.values()]
     if isinstance(function, FunctionType):
-        names = function.__code__.co_names
-        found += function.__dict__.items()
-        found += enumerate(function.__defaults__ or ())
-        found += [(name, function.__globals__.get(name)) for name in names]
-        for number, cell in enumerate(function.__closure__ or ()):
+        found += function.__defaults__ or ()
+        found += map(function.__globals__.get, function.__code__.co_names)
+        for cell in function.__closure__ or ():
             with suppress(ValueError):  # it is empty yet
-                found.append((f"closure {number}", cell.cell_contents))
-    return {(name, *part) for name, each in found for part in _parts(each)}
+                found.append(cell.cell_contents)
+    small = (e for e in found if type(e) in (dict, list, set) and len(e) <= _PARTS)
+    return [(each, each.copy()) for each in small]
 
 
-def _parts(thing: Any) -> list[tuple[Any, ...]]:
-    """Return what tells a thing from others, and each part of it if it may be a cache.
+def _drawn_with(kept: Sequence[tuple[Any, Any]], draw: Callable[[], Batch]) -> Batch:
+    """Draw with containers as they were once; what they hold now is put back."""
+    now = [(place, place.copy()) for place, _ in kept]
+    try:
+        _put(kept)
+        return draw()
+    finally:
+        _put(now)
 
-    A number goes by what it is, as another may have its place in memory later; a list
-    by all of its parts, as a log has one more after each call.
-    """
-    if type(thing) in (int, float, np.float64):
-        return [(thing,)]
-    if isinstance(thing, list):
-        return [(id(thing), len(thing), *map(id, thing[:_PARTS]))]
-    if isinstance(thing, dict | set):
-        parts = dict.values(thing) if isinstance(thing, dict) else thing
-        return [(id(thing), id(each)) for each in islice(parts, _PARTS)]
-    return [(id(thing),)]
+
+def _put(kept: Sequence[tuple[Any, Any]]) -> None:
+    for place, content in kept:
+        place.clear()
+        (place.extend if isinstance(place, list) else place.update)(content)
+
+
+def _ids(content: Any) -> Any:
+    """Return what tells the contents of a container from others, if but by identity."""
+    named = content.items() if isinstance(content, dict) else enumerate(content)
+    return {(name, id(each)) for name, each in named}
 
 
 @telling_interrupts()

@@ -18,8 +18,8 @@ usual ways to break this, and no more than these:
   a release that differs from the first depends on the calls in between, or on
   randomness of the mechanism's own;
 - a mechanism that leaves its generator untouched does not use it;
-- a first release that draws more than it does when it is drawn again, from the same
-  seed, has noise that later ones have too (`dpaudit.audit.sampling.draws.Here`);
+- a release that draws less when it is drawn again, or is another one without what the
+  code has kept since the first, depends on it (`dpaudit.audit.sampling.draws.Here`);
 - a batched draw whose releases are nearer each other than one of another batch shares
   noise between them.
 
@@ -77,8 +77,8 @@ _UNUSED = (
 )
 
 _KEPT = (
-    "the mechanism keeps noise that its first call drew (in a cache, an attribute, or "
-    "a name of its module): its releases share it, so they are not independent"
+    "the mechanism keeps noise that its first call drew, or what it computed there (in "
+    "a cache, an attribute, or a name of its module): its releases are not independent"
 )
 _SHARED = (
     "releases of one batched draw resemble each other more than those of another one: "
@@ -252,8 +252,8 @@ class Sampler:
         return Batch.gather([draw_one(self._mechanism, data, rng, batched=True)])
 
     def keeps_noise(self) -> bool:
-        """Say whether releases have noise of the first, in this audit or one before."""
-        kept = self._workers.keeps_noise(constant=not self.varies and self.uses_rng())
+        """Say whether releases depend on the first, in this audit or one before."""
+        kept = self._workers.keeps_noise()
         mechanism = self._mechanism
         with suppress(TypeError):  # it cannot be referred to
             _KEEPING.update({id(mechanism): ref(mechanism)} if kept else {})
@@ -351,7 +351,7 @@ class Signs:
         shares_noise : bool
             Whether the releases of a batch resemble each other.
         keeps_noise : bool
-            Whether noise that was drawn first is in later releases.
+            Whether later releases depend on what was drawn or computed at first.
         varies : bool
             Whether two releases on one dataset differed.
         """

@@ -295,8 +295,33 @@ def in_a_default():
     return lambda data, kept=[]: data.sum() + lazily(kept)
 
 
+def always_drawn():
+    kept = {}
+
+    def mechanism(data, rng):
+        noise = kept.setdefault("noise", rng.laplace())
+        return data.sum() + noise + 1e-3 * rng.laplace()
+
+    return mechanism
+
+
+class InAList:
+    """Noise of whichever call came first, though each draws as much."""
+
+    def __init__(self):
+        self.kept = []
+
+    def draw(self, data, size, *, rng):
+        self.kept = [*self.kept, rng.laplace()]
+        return data.sum() + self.kept[0] + 1e-3 * rng.laplace(size=size)
+
+
 @pytest.mark.parametrize(
-    "make", [Lazy, LazyBatches, of_each_size, beside_fresh_noise, in_a_default]
+    "make",
+    [
+        *(Lazy, LazyBatches, of_each_size, beside_fresh_noise, in_a_default),
+        *(always_drawn, InAList),
+    ],
 )
 def test_noise_of_the_first_call_in_all_releases_leaves_no_verdict(make):
     """Here the claim is true, of one release as of all of them together."""
@@ -333,17 +358,31 @@ def test_noise_from_elsewhere_that_seldom_shows_leaves_no_verdict():
     assert UNUSED in warning
 
 
+def test_what_was_computed_of_one_dataset_and_is_used_on_the_other_leaves_no_verdict():
+    kept = {}
+
+    def mechanism(data, rng):  # without noise, but for what both releases have
+        return kept.setdefault("sum", data.sum()) + rng.laplace(scale=1e-3)
+
+    result = audited(mechanism, claim=PureDP(1.0), budget=60)
+    assert result.verdict is Verdict.NO_VERDICT
+
+
 class Spending:
-    """Noise that is rounded away, beside what changes with every call."""
+    """Noise that is rounded away, beside what changes with every call, and a cache."""
 
     def __init__(self):
-        self.calls, self.spent, self.log = 0, 0.0, []
+        self.calls, self.spent, self.log, self.sums = 0, 0.0, [], {}
 
     def __call__(self, data, rng):
         self.calls, self.spent = self.calls + 1, self.spent + 0.5
         self.log.append(len(data))
-        return np.round(data.sum() + 1e-6 * rng.normal())
+        total = self.sums.setdefault(len(data), data.sum())
+        return np.round(total + 1e-6 * rng.normal())
 
 
-def test_a_count_of_calls_a_budget_and_a_log_are_no_noise_that_is_kept():
-    assert audited(Spending(), claim=PureDP(1.0), budget=60).verdict is Verdict.REFUTED
+def test_a_count_of_calls_a_budget_a_log_and_sums_are_no_noise_that_is_kept():
+    mechanism = Spending()
+    result = audited(mechanism, claim=PureDP(1.0), budget=60)
+    assert result.verdict is Verdict.REFUTED
+    assert mechanism.calls == len(mechanism.log) > 1
