@@ -3,6 +3,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from cli_cases import refused, run
 
@@ -28,6 +29,15 @@ def rare(values: list[float], epsilon=1.0, seed=None):
 
 def _private(data, rng):
     return 0
+
+KEPT, SHIFT = {}, np.random.default_rng().laplace(scale=9.0)
+
+def shifted(data, rng):
+    return data.sum() + SHIFT + rng.laplace(scale=0.1)
+
+def cached(data, rng):
+    noise = KEPT.setdefault("noise", rng.laplace(scale=9.0))
+    return data.sum() + noise + rng.laplace(scale=0.1)
 
 
 class Needy:
@@ -66,6 +76,26 @@ def test_both_share_the_error_and_the_form_is_found():
     assert told["verdict"] == told["replay"]["verdict"] == "NOT_REFUTED"
     assert told["confidence"] == told["replay"]["confidence"] == 0.9995
     assert told["replay"]["loss"] == pytest.approx(1.0)
+
+
+def test_sampling_says_what_replay_saw_of_noise_that_is_used_again():
+    pd.DataFrame({"x": [0.0, 1.0]}).to_csv("rows.csv", index=False)
+    options = ["--data", "rows.csv", "--neighbour", "drop:1", "--max-samples", "99"]
+    seen = {}
+    for name in ("shifted", "cached"):
+        done = run(
+            "audit", f"first_command:{name}", "--epsilon", "1", *options, "--json"
+        )
+        told = json.loads(done.stdout)
+        assert told["replay"]["verdict"] == "NOT_FOLLOWED"
+        seen[name] = told["verdict"], done.exit_code, *told["warnings"]
+    verdict, code, warning = seen["shifted"]
+    assert (verdict, code) == ("REFUTED", 1)
+    assert "SHIFT holds what was drawn before" in warning
+    assert warning.endswith("the mechanism with it, not of one that draws it anew")
+    verdict, code, warning = seen["cached"]
+    assert (verdict, code) == ("NO_VERDICT", 2)
+    assert "noise that an earlier execution drew is used again" in warning
 
 
 def test_sampling_begins_where_replay_saw_most(monkeypatch):

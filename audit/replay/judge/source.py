@@ -186,7 +186,7 @@ class _Source:
     def draws(self, value: ast.AST, seen: frozenset[str] = frozenset()) -> Draws:
         """Return where an expression draws, or functions and names of the module do."""
         found: Draws = frozenset()
-        for node in ast.walk(value):
+        for node in _executed(value):
             if isinstance(node, ast.Call):
                 name = ast.unparse(node.func)
                 before, _, last = name.rpartition(".")
@@ -220,7 +220,8 @@ def _tree(file: str) -> ast.Module:
 def _bindings(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
     """Yield what a statement binds, and to what."""
     if isinstance(node, ast.Assign):
-        yield from ((target, node.value) for target in node.targets)
+        for target in node.targets:
+            yield from _unpacked(target, node.value)
     elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr) and node.value:
         yield node.target, node.value
     elif isinstance(node, ast.Call):
@@ -228,6 +229,20 @@ def _bindings(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
         if isinstance(called, ast.Attribute) and called.attr in _ADDING:
             item = ast.Subscript(called.value, ast.Constant(0), ast.Store())
             yield from ((item, each) for each in node.args)
+
+
+def _unpacked(target: ast.AST, value: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """Yield the targets within one, and what each is bound to, or is part of."""
+    if not isinstance(target, ast.Tuple | ast.List):
+        yield target, value
+        return
+    parts, whole = target.elts, getattr(value, "elts", ())
+    apart = len(parts) == len(whole) and not any(
+        isinstance(each, ast.Starred) for each in (*parts, *whole)
+    )
+    for place, part in enumerate(parts):
+        bound = part.value if isinstance(part, ast.Starred) else part
+        yield from _unpacked(bound, whole[place] if apart else value)
 
 
 def _named(target: ast.AST) -> tuple[str, str]:
@@ -238,6 +253,25 @@ def _named(target: ast.AST) -> tuple[str, str]:
     if isinstance(target, ast.Attribute):
         part, target = target.attr, target.value
     return (target.id if isinstance(target, ast.Name) else ""), part
+
+
+def _executed(value: ast.AST) -> Iterator[ast.AST]:
+    """Yield the parts of an expression, or of a function but for those that it makes.
+
+    What a function makes and returns draws when it is called, and not before.
+    """
+    made = isinstance(value, ast.FunctionDef | ast.AsyncFunctionDef)
+    waiting, inner = [value], set[str]()
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for child in ast.iter_child_nodes(node):
+            if made and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                inner.add(child.name)
+                continue
+            returned = child.value if isinstance(child, ast.Return) else None
+            if not (isinstance(returned, ast.Name) and returned.id in inner):
+                waiting.append(child)
 
 
 def _begins(function: _Function, line: int) -> bool:

@@ -25,6 +25,14 @@ if TYPE_CHECKING:
 
 __all__ = ["audit_command"]
 
+# What replay says of noise that is used again, and what follows for sampling.
+_SHARED, _HELD = "that an earlier execution", "was drawn before"
+_USED_AGAIN = ": noise that is used again cannot be judged"
+_WITH_IT = (
+    ": all releases have that value, and the verdict is of the mechanism with it, not "
+    "of one that draws it anew"
+)
+
 _promise_options = grouped(
     "promise",
     click.option(
@@ -245,7 +253,7 @@ def audit_command(
         if results and legal is not None:  # what replay found worst is tried first
             what["pair"] = results[0].pair
         sampled, stopped = _sampled(subject, what, evidence, budget, run | by, named)
-        results.append(sampled)
+        results.append(_beside(sampled, results))
     wanted.tell(results, subject)
     result = results[-1]
     if stopped:
@@ -295,6 +303,23 @@ def _sampled(
         limits = _budget_of(budget)
         result = audit(subject, layer=layer, budget=limits, run=settings, **what)
         return result, result.interrupted and means["should_stop"]()
+
+
+def _beside(sampled: Any, replayed: list[Any]) -> Any:
+    """Return what sampling says, with what replay saw of noise that is used again.
+
+    Releases with noise of an earlier execution are no independent draws, whatever they
+    show. A value that was drawn before, as at an import, is the same in all of them. So
+    what they show is true of the mechanism with that value, and perhaps of no other.
+    """
+    for finding in (each for result in replayed for each in result.findings):
+        said = f"{finding.where}: {finding.message}"
+        if _SHARED in said:
+            sampled = replace(sampled.withdrawn(), warnings=(*sampled.warnings, said))
+        elif _HELD in said:
+            held = said.removesuffix(_USED_AGAIN)
+            sampled = replace(sampled, warnings=(*sampled.warnings, held + _WITH_IT))
+    return sampled
 
 
 def _analysed(

@@ -13,8 +13,7 @@ from dpaudit.audit import Budget, replay
 
 PAIR = Pair(rows(0.2, 0.7), rows(0.2, 0.7, 1.0))
 OWN = np.random.default_rng()
-IMPORTED = OWN.laplace(size=9)
-POOL = [random.gauss(0, 1) for _ in range(9)]
+(IMPORTED, *_), POOL = [OWN.laplace(size=9)], [random.gauss(0, 1) for _ in range(9)]
 BATCH = OWN.random(9) < 0.5
 
 
