@@ -92,6 +92,7 @@ from dpaudit.audit.bounds.result import Bound, Counts, check_level
 __all__ = ["clopper_pearson", "epsilon_nulls", "gaussian", "joint", "mu_nulls"]
 
 _MOST_RELEASES = 10**9
+_REVERSED = "; the event was seen more often on D', which only a two-sided bound counts"
 # How far the segments may lie above the curve, as a share of the confidence interval
 # for p, which is some eight standard errors wide.
 _GAP = 1e-3
@@ -211,6 +212,14 @@ def _bound(
     delta, confidence, alpha = check_level(delta, confidence)
     sides = (counts, counts.swapped) if two_sided else (counts,)
     value = max(lower(side, delta, alpha / len(sides)) for side in sides)
+    rates = (
+        counts.hits / counts.releases,
+        counts.hits_neighbour / counts.releases_neighbour,
+    )
+    if two_sided:
+        method += ", two-sided"
+    elif value == 0 and rates[0] < rates[1]:
+        method += _REVERSED
     return Bound(method, parameter, value, delta, confidence, counts.to_dict())
 
 

@@ -328,8 +328,9 @@ def _count(tested: Sides, threshold: float) -> Counts:
 
 
 def _with_event(bound: Bound, how: str, threshold: float) -> Bound:
+    kind, _, _ = bound.method.partition(";")  # which side is D, scores have said
     return replace(
         bound,
-        method=f"{how} {bound.method}",
+        method=f"{how} {kind}",
         counts={**bound.counts, "threshold": threshold},
     )

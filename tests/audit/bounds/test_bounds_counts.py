@@ -114,6 +114,9 @@ def test_complements_tell_the_same_and_widths_are_on_a_grid():
         value = bound(counts).value
         assert bound(counts.complement).value == pytest.approx(value, rel=2e-3)
         assert bound(counts.swapped).value == 0
+        assert "seen more often on D'" in str(bound(counts.swapped))
+        assert "more often" not in bound(Counts(4, 9, 4, 9)).method
+        assert bound(counts.swapped, two_sided=True).method.endswith(", two-sided")
         both = bound(counts, two_sided=True).value
         assert 0 < both < value
         swapped = bound(counts.swapped, two_sided=True).value
