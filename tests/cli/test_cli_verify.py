@@ -92,6 +92,23 @@ def test_modules_of_another_folder_are_found_when_it_is_named(witness, tmp_path)
     assert run("verify", "w.json", "--import-from", "nowhere").exit_code == 2
 
 
+def test_a_file_that_a_witness_names_is_found_in_another_folder(folder, tmp_path):
+    install(Path("inner"))
+    named = [f"inner/mechanism_of_mine.py:{name}" for name in ("instance", "pair")]
+    options = ("--pair", named[1], "--epsilon", "1", "--layer", "black-box", *AT_ONCE)
+    assert run("audit", named[0], *options, "--witness", "w.json").exit_code == 1
+    written = json.loads((folder / "w.json").read_text())
+    written["mechanism"] = {"$reference": named[0]}
+    (folder / "w.json").write_text(json.dumps(written))
+    (folder / "inner").rename(tmp_path / "inner")
+    sys.modules.pop("mechanism_of_mine", None)
+    assert_refused(run("verify", "w.json"), "there is no file")
+    for place in (tmp_path, tmp_path / "inner"):
+        assert run("verify", "w.json", "--import-from", str(place)).exit_code == 1
+    missing = run("verify", "w.json", "--import-from", str(folder))
+    assert_refused(missing, "there is no file '/")
+
+
 @pytest.mark.parametrize("name", ["instance", "Leaking"])
 def test_the_mechanism_may_be_named(witness, name):
     result = run("verify", "w.json", "--mechanism", f"mechanism_of_mine:{name}")

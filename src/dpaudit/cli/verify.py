@@ -1,5 +1,6 @@
 """Before and after an audit: ``dpaudit init``, ``verify`` and ``export``."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,8 @@ def verify_command(
 
     evidence = load_witness(witness)
     look_for_modules(folder)
+    if folder is not None:
+        evidence = replace(evidence, mechanism=_found_in(folder, evidence.mechanism))
     options["mechanism"] = None
     if reference is not None:
         with printing_aside():
@@ -90,6 +93,15 @@ def verify_command(
     if not founded:
         return Exit.INPUT_ERROR
     return Exit.REFUTED if verification.confirmed else 0
+
+
+def _found_in(folder: Path, stored: Any) -> Any:
+    """Return a mechanism of a witness with its file, if it names one, in a folder."""
+    file, _, name = str((stored or {}).get("$reference", "")).rpartition(":")
+    if not file.endswith(".py"):  # a module is found by its name
+        return stored
+    kept = folder / file if (folder / file).is_file() else folder / Path(file).name
+    return {"$reference": f"{kept.absolute()}:{name}"}
 
 
 @click.command(
