@@ -34,7 +34,7 @@ from dpaudit.domains import Domain
 from dpaudit.errors import InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.printable import printable
+from dpaudit.printable import printable, told_apart
 from dpaudit.validation import check_name
 
 if TYPE_CHECKING:
@@ -285,13 +285,16 @@ def describe(record: Mapping[str, Any]) -> tuple[str, ...]:
             "",
         )
     seen, at = record["detectable_epsilon"], f"at delta {record['at_delta']:.3g}"
+    lower, allowed = float(record["epsilon_lower"]), float(record["allowed_epsilon"])
     return (
         printable(record["name"], longest=80),
         printable(record["claim"]["text"]),
         record["verdict"].replace("_", " ").lower(),
-        f"epsilon >= {record['epsilon_lower']:.3g} {at}",
+        f"epsilon >= {told_apart(lower, allowed, 3)[0]} {at}",
         f"{record['samples']:,} releases a side",
-        "" if seen is None else f"would see epsilon >= {seen:.3g} {at}",
+        ""
+        if seen is None
+        else f"would see epsilon >= {told_apart(seen, allowed, 3)[0]} {at}",
     )
 
 

@@ -339,6 +339,9 @@ class PrivatePCA(
 
     def _validated(self, X: Any, **how: Any) -> Any:
         """Return what scikit-learn makes of X; its errors show no entry of it."""
+        types = getattr(X, "dtypes", (getattr(X, "dtype", None),))  # of a frame: many
+        if any(getattr(each, "kind", "") in ("m", "M") for each in types):
+            raise InputError("X must have numbers alone, got dates or times among them")
         try:
             return validate_data(self, X, dtype=[np.float64, np.float32], **how)
         except ValueError as error:

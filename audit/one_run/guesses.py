@@ -356,7 +356,7 @@ def _signs(coins: NDArray[np.bool_], tried: list[tuple[int, int]]) -> tuple[str,
             found.append(
                 f"only {right:,} of {guesses:,} guesses are right, fewer than chance "
                 "allows: if scores are smaller where a canary is in, as losses are, "
-                "change their sign"
+                "change their sign, and halve 1 - confidence for this second test"
             )
             break
     return tuple(found)

@@ -241,3 +241,7 @@ def test_one_line_says_it_all():
     assert releases == "60 releases a side"
     seen = result.detectable_epsilon
     assert limit == f"would see epsilon >= {seen:.3g} at delta 0"
+    near = {**result.to_dict(), "epsilon_lower": 1.0003, "detectable_epsilon": 1.0004}
+    *_, lower, _, limit = describe(near)
+    assert lower == "epsilon >= 1.0003 at delta 0"
+    assert limit == "would see epsilon >= 1.0004 at delta 0"

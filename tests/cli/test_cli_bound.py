@@ -146,7 +146,7 @@ ERRORS = {
     ("three.csv",): "has no column 'side'",
     ("scores.csv", "--score-column", "scor"): "did you mean 'score'",
     ("scores.csv", "--label-column", "label"): "unknown column 'label'",
-    ("scores.csv", "--fixed", "1"): "fraction must be in (0, 1)",
+    ("scores.csv", "--fixed", "1"): "--fixed must be in (0, 1), got 1",
     **{("nan.csv",): "must not contain NaN", ("hole.csv",): "must not contain NaN"},
     ("labels.csv",): "must hold 1 (D) or 0 (D'), got 2",
     ("member.csv",): "column 'member' holds 0 and 1 alone: name it with --label-column",

@@ -39,7 +39,7 @@ def test_a_plan_says_how_many_releases_in_words_and_json():
 
 ERRORS = {
     ("--true", "1"): "the true epsilon must be > 1",
-    ("--true", "2", "--mechanism", "laplac"): "did you mean 'laplace'",
+    ("--true", "2", "--mechanism", "laplac"): "unknown --mechanism 'laplac'; did you",
     ("--true", "2", "--mechanism", "gaussian"): "needs delta > 0",
     ("--true", "2", "--power", "2"): "power must be in (0, 1)",
 }

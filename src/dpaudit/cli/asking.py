@@ -237,7 +237,8 @@ def _check_known(name: str) -> None:
         except InputError as error:
             unknown, _, known = str(error).partition(" (known:")
             raise InputError(
-                f"{unknown} A function of your own is named MODULE:FUNCTION or "
+                f"{unknown}{'' if unknown[-1] == '?' else '.'} A function of your own "
+                "is named MODULE:FUNCTION or "
                 f"FILE.py:FUNCTION (known:{known}"
             ) from None
     functions = _functions_in(file)

@@ -9,7 +9,7 @@ from dpaudit.cli.exits import Command, Exit
 from dpaudit.cli.options import FILE, grouped, json_option, print_result
 from dpaudit.cli.tables import numbers, read_table
 from dpaudit.errors import InputError
-from dpaudit.validation import check_count, check_name
+from dpaudit.validation import check_count, check_fraction, check_name
 
 __all__ = ["bound_command", "canaries_command", "plan_command"]
 
@@ -171,7 +171,7 @@ def _from_scores(
 
     sides = _read(file, score_column, label_column)
     seed = check_count("--seed", seed or 0, minimum=0)
-    options["fraction"] = 0.1 if fixed is None else fixed
+    options["fraction"] = check_fraction("--fixed", 0.1 if fixed is None else fixed)
     bounds: list[Any] = []
     for name in methods:
         options["rng"] = np.random.default_rng(seed)
@@ -253,7 +253,7 @@ def plan_command(model: str | None, as_json: bool, **options: float) -> None:
     from dpaudit.audit.planning import MODELS, plan_audit
 
     applicable = [m for m in MODELS if m != "gaussian" or options["delta"] > 0]
-    models = applicable if model is None else [model]
+    models = applicable if model is None else [check_name("--mechanism", model, MODELS)]
     print_result([plan_audit(model=name, **options) for name in models], as_json)
 
 

@@ -4,6 +4,7 @@ from dataclasses import FrozenInstanceError, dataclass, field
 from math import sqrt
 
 import numpy as np
+import pandas as pd
 import pytest
 from refusals import refused, refuses
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -418,6 +419,8 @@ def test_auto_takes_steps_where_they_lose_little_and_not_of_few_columns():
         np.full((3, 2), 12345.678 + 0j),
         np.array([["12345.678 kg", 1.0]], dtype=object),
         [[12345.678, 1.0], [12345.678]],
+        np.array([[12345], [54321]], dtype="M8[ns]"),
+        pd.DataFrame({"a": [1.0, 2.0], "b": pd.to_timedelta([12345, 1])}),
     ],
 )
 def test_errors_show_no_entry_of_the_rows(rows):
