@@ -297,8 +297,10 @@ def refuse_with_objects(what: str, pair: Any, run: Run) -> None:
     Raises
     ------
     InputError
-        If a store, or an executor, was given with a pair of objects.
+        If a store, or an executor, was given with a pair of objects; if `run` is none.
     """
+    if not isinstance(run, Run):
+        raise InputError(f"run must be a Run, got {run!r}")
     if isinstance(pair, tuple) or (isinstance(pair, Pair) and pair.rows is None):
         refuse(f"{what} of datasets that are objects", run, "store", "executor")
 

@@ -56,6 +56,7 @@ from dpaudit.audit.one_run.guesses import (
     right_guesses,
 )
 from dpaudit.audit.one_run.result import CanaryAudit
+from dpaudit.audit.sampling.draws import Memory
 from dpaudit.audit.sampling.sampler import Signs
 from dpaudit.audit.settings import name_of, stated
 from dpaudit.batches import Batch
@@ -69,7 +70,7 @@ from dpaudit.validation import check_count, check_fraction, check_matrix
 
 __all__ = ["CanaryAttack", "audit_canaries"]
 
-_PILOT, _TESTED = 0, 1  # keys of the streams
+_PILOT, _TESTED, _LOOKED = range(3)  # keys of the streams
 _CHOICES = 16
 
 
@@ -108,6 +109,10 @@ class _Runs:
     seed: int
     _first: _Run | None = None
     _used_rng: bool = False
+    _made: int = 0
+
+    def __post_init__(self) -> None:
+        self._memory = Memory(self.mechanism)
 
     @property
     def coins(self) -> int:
@@ -118,7 +123,7 @@ class _Runs:
     def judged(self, *key: int) -> NDArray[np.bool_]:
         """Run; return whether each guess is right, the most confident guess first."""
         run = self._run(*key)
-        self._first = self._first or run
+        self._first, self._made = self._first or run, self._made + 1
         self._used_rng |= run.used_rng
         scores = self._scores(run.release)
         if self.relation is Relation.REPLACE_ONE:
@@ -135,6 +140,8 @@ class _Runs:
             kept = both[0].used_rng and not both[1].used_rng
             one, other = (Batch.gather([read(run.release)]) for run in both)
             repeats = one.equals(other)
+            if repeats and self._made > 1:  # one alone depends on nothing kept
+                kept = kept or self._memory.matters(self._look)
         except Exception:  # it refuses now what it took at the beginning
             repeats, kept = False, False
         return Signs.of(
@@ -143,6 +150,9 @@ class _Runs:
             uses_rng=self._used_rng,
             keeps_noise=kept,
         )
+
+    def _look(self) -> Batch:
+        return Batch.gather([read(self._run(_LOOKED, 0).release)])
 
     def _run(self, *key: int) -> _Run:
         """Toss the coins, and let the mechanism run."""
@@ -185,9 +195,9 @@ def audit_canaries(
 ) -> CanaryAudit:
     """Guess which canaries are in the data, and say what that shows of the claim.
 
-    At the end the mechanism runs once more, as in its first run: there is no verdict on
-    mechanisms that keep state or draw randomness of their own, and a warning of those
-    that ignore their generator.
+    At the end the mechanism runs once more, as in its first run (and three times if its
+    code has kept something): there is no verdict on mechanisms that keep state or draw
+    randomness of their own, and a warning of those that ignore their generator.
 
     Parameters
     ----------
@@ -320,6 +330,8 @@ def _choose(
 
 
 def _data(attack: CanaryAttack, fixed: ArrayLike | None) -> tuple[Array, Array]:
+    if not hasattr(attack, "rows") or not hasattr(attack, "scores"):
+        raise InputError(f"attack must have rows and scores, got {attack!r}")
     canaries = check_matrix("attack.rows", attack.rows, min_rows=1)
     if fixed is None:
         return np.empty((0, canaries.shape[1])), canaries

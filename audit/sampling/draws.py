@@ -36,6 +36,7 @@ from dpaudit.streams import FunctionMechanism, position, stream, streams
 
 __all__ = [
     "Here",
+    "Memory",
     "Piece",
     "Source",
     "draw_one",
@@ -153,7 +154,7 @@ class Source(NamedTuple):
 class Here:
     """Draws in this thread, one piece after the other."""
 
-    _first: "tuple[Source, tuple[int, int, int], object, list[Any]] | None" = None
+    _first: "tuple[Source, tuple[int, int, int], object, Memory] | None" = None
 
     def others(self) -> "list[Here]":
         """Return who else has drawn, to draw the same again."""
@@ -182,13 +183,13 @@ class Here:
             As `Source.unit` does.
         """
         for piece in pieces:
-            used: list[np.random.Generator] | None = [] if self._first is None else None
-            before = _kept(source.mechanism) if used is not None else []
+            memory = Memory(source.mechanism) if self._first is None else None
+            used: list[np.random.Generator] | None = None if memory is None else []
             drawn = [source.unit(piece.side, *each, used=used) for each in piece.units]
-            if used:
+            if used and memory:
                 batched = ways_to_draw(source.mechanism)[1] is not None
                 again = piece.side, piece.first, piece.units[0][1] if batched else 1
-                self._first = source, again, position(used[0]), before
+                self._first = source, again, position(used[0]), memory
             yield Batch.join(drawn)
 
     def keeps_noise(self) -> bool:
@@ -196,11 +197,10 @@ class Here:
 
         The first release is drawn again, from the same seed. If it takes other numbers
         from its generator than it did, it has noise from then, or from elsewhere. Code
-        that always draws may keep what it drew first nevertheless
-        (``NOISE.setdefault("noise", rng.laplace())``), or what it computed of other
-        data. So one release is drawn on either side with what the code keeps now, and
-        from the same seed with what it kept before the first. (A count of calls, a
-        budget that is spent or a log makes no difference.)
+        that always draws may keep noise (``NOISE.setdefault("noise", rng.laplace())``),
+        or what it computed of other data. So one release is drawn on either side with
+        what the code keeps now, and with what it kept before the first. (A count of
+        calls, a budget that is spent or a log makes no difference.)
 
         Raises
         ------
@@ -209,53 +209,56 @@ class Here:
         """
         if self._first is None:  # others drew it
             return False
-        source, unit, taken, before = self._first
+        source, unit, taken, memory = self._first
         used: list[np.random.Generator] = []
         source.unit(*unit, used=used)
         if position(used[0]) != taken:
             return True
-        now = [(place, place.copy()) for place, _ in before]
-        if [_ids(held) for _, held in before] == [_ids(held) for _, held in now]:
-            return False
-        for side in (0, 1):
-            draw = partial(source.unit, side, 0, min(unit[2], 2), look=True)
-            one, other, again = (_drawn_with(each, draw) for each in (now, before, now))
-            if one.equals(again) and not one.equals(other):
-                return True
-        return False
+        few = min(unit[2], 2)
+        ways = (partial(source.unit, side, 0, few, look=True) for side in (0, 1))
+        return any(map(memory.matters, ways))
 
 
-def _kept(mechanism: Any) -> list[tuple[Any, Any]]:
-    """Return containers in which code may keep something, and what is in each now.
+class Memory:
+    """Containers in which a mechanism's code may keep something, and what was in them.
 
     These are its attributes, and dictionaries, lists and sets among these, among its
     defaults, and among what its names stand for. Functions that it calls are not looked
-    into, nor are large containers.
+    into, nor are large containers. What they hold is put back after a look.
     """
-    code = written = FunctionMechanism.written(mechanism)
-    if not isinstance(code, FunctionType | MethodType):
-        code = getattr(code, "release", getattr(code, "__call__", None))  # noqa: B004
-    function, own = getattr(code, "__func__", code), getattr(written, "__dict__", {})
-    ours = type(written).__module__.startswith("dpaudit.")
-    found = [] if ours else [own, *own.values()]
-    if isinstance(function, FunctionType):
-        found += function.__defaults__ or ()
-        found += map(function.__globals__.get, function.__code__.co_names)
-        for cell in function.__closure__ or ():
-            with suppress(ValueError):  # it is empty yet
-                found.append(cell.cell_contents)
-    small = (e for e in found if type(e) in (dict, list, set) and len(e) <= _PARTS)
-    return [(each, each.copy()) for each in small]
 
+    def __init__(self, mechanism: Any) -> None:
+        code = written = FunctionMechanism.written(mechanism)
+        if not isinstance(code, FunctionType | MethodType):
+            code = getattr(code, "release", getattr(code, "__call__", None))  # noqa: B004
+        function, own = (
+            getattr(code, "__func__", code),
+            getattr(written, "__dict__", {}),
+        )
+        ours = type(written).__module__.startswith("dpaudit.")
+        found = [] if ours else [own, *own.values()]
+        if isinstance(function, FunctionType):
+            found += function.__defaults__ or ()
+            found += map(function.__globals__.get, function.__code__.co_names)
+            for cell in function.__closure__ or ():
+                with suppress(ValueError):  # it is empty yet
+                    found.append(cell.cell_contents)
+        small = (e for e in found if type(e) in (dict, list, set) and len(e) <= _PARTS)
+        self._before = [(each, each.copy()) for each in small]
 
-def _drawn_with(kept: Sequence[tuple[Any, Any]], draw: Callable[[], Batch]) -> Batch:
-    """Draw with containers as they were once; what they hold now is put back."""
-    now = [(place, place.copy()) for place, _ in kept]
-    try:
-        _put(kept)
-        return draw()
-    finally:
-        _put(now)
+    def matters(self, draw: Callable[[], Batch]) -> bool:
+        """Say whether a draw, which repeats itself, is another with what was kept."""
+        now = [(place, place.copy()) for place, _ in self._before]
+        if [*map(_ids, self._before)] == [*map(_ids, now)]:
+            return False
+        drawn = []
+        try:
+            for kept in (now, self._before, now):
+                _put(kept)
+                drawn.append(draw())
+        finally:
+            _put(now)
+        return drawn[0].equals(drawn[2]) and not drawn[0].equals(drawn[1])
 
 
 def _put(kept: Sequence[tuple[Any, Any]]) -> None:
@@ -264,10 +267,9 @@ def _put(kept: Sequence[tuple[Any, Any]]) -> None:
         (place.extend if isinstance(place, list) else place.update)(content)
 
 
-def _ids(content: Any) -> Any:
-    """Return what tells the contents of a container from others, if but by identity."""
-    named = content.items() if isinstance(content, dict) else enumerate(content)
-    return {(name, id(each)) for name, each in named}
+def _ids(kept: tuple[Any, Any]) -> list[int]:
+    held = kept[1].values() if isinstance(kept[1], dict) else kept[1]
+    return [*map(id, held)]
 
 
 @telling_interrupts()
@@ -316,19 +318,16 @@ def _stacked(
             "the mechanism's draw must return numbers, or a list of outputs, got "
             + type(drawn).__name__
         )
-    lengths = [len(outputs)] if isinstance(outputs, list) else _lengths(outputs)
+    lengths = [len(outputs)] if isinstance(outputs, list) else []
+    if isinstance(outputs, Output) and outputs.numbers is not None:
+        # Over so many outputs the first axis of each array runs.
+        lengths = [len(a) if a.ndim else 1 for a in arrays_of(outputs.numbers)]
     if any(length != count for length in lengths):
         other = next(length for length in lengths if length != count)
         raise MechanismError(
             f"the mechanism's draw returned {other} releases instead of {count}"
         )
     return Batch.gather(outputs) if isinstance(outputs, list) else Batch.of(outputs)
-
-
-def _lengths(stacked: Output) -> list[int]:
-    """Return over how many outputs the first axis of each array runs."""
-    assert stacked.numbers is not None
-    return [len(a) if a.ndim else 1 for a in arrays_of(stacked.numbers)]
 
 
 def ways_to_draw(

@@ -6,7 +6,7 @@ import pytest
 from refusals import refused
 from scipy import stats
 
-from dpaudit import ApproxDP, GaussianDP, PureDP, Relation
+from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, Relation
 from dpaudit.attacks.tracing_attack import TracingAttack
 from dpaudit.audit.bounds import one_run_p_value
 from dpaudit.audit.judged import UNFOUNDED, Verdict
@@ -217,6 +217,23 @@ def test_impure_mechanisms_get_no_verdict(mechanism, says, guesses):
         assert not found.refuted
         assert (found.p_value, found.bound.value) == (1.0, 0.0)
         assert "p-value" not in str(found)
+
+
+def test_runs_that_share_noise_by_a_cache_get_no_verdict():
+    kept = {}
+
+    def mechanism(data, rng):
+        noise = kept.setdefault("noise", rng.normal(size=9))
+        return data.sum(axis=0) + noise + 1e-9 * rng.normal()
+
+    options = {"claim": GaussianDP(1.0), "relation": "add-remove", "guesses": 1}
+    several = audit_canaries(mechanism, Presence(9), runs=2, **options)
+    assert several.verdict is Verdict.NO_VERDICT
+    kept.clear()  # one run alone depends on no other
+    alone = audit_canaries(mechanism, Presence(9), runs=1, **options)
+    assert alone.verdict is Verdict.NOT_REFUTED
+    with pytest.raises(InputError, match="attack must have rows and scores, got None"):
+        audit_canaries(mechanism, None, **options)
 
 
 def test_pilots_have_coins_of_their_own_and_groups_a_middle():

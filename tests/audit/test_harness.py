@@ -275,6 +275,7 @@ SEARCH = {"domain": "scalar:0,1", "relation": "add-remove", "claim": CLAIM}
 # What a setting may be is in tests/audit/test_identity.py.
 test_bad_input_is_named = refused(
     ({"claim": CLAIM}, "pair or domain is needed: the mechanism names no worst"),
+    ({"claim": CLAIM, "run": None}, "run must be a Run, got None"),
     ({"pair": PAIR}, "claim is needed: the mechanism states none"),
     ({**GIVEN, "pair": ([0], [1])}, "relation is needed with a pair of datasets"),
     ({**GIVEN, "claim": PureDP(1000.0)}, "cannot be audited"),

@@ -296,9 +296,7 @@ def in_a_default():
 
 
 def always_drawn():
-    kept = {}
-
-    def mechanism(data, rng):
+    def mechanism(data, rng, kept={}):  # noqa: B006
         noise = kept.setdefault("noise", rng.laplace())
         return data.sum() + noise + 1e-3 * rng.laplace()
 
@@ -366,6 +364,17 @@ def test_what_was_computed_of_one_dataset_and_is_used_on_the_other_leaves_no_ver
 
     result = audited(mechanism, claim=PureDP(1.0), budget=60)
     assert result.verdict is Verdict.NO_VERDICT
+
+
+def test_randomness_of_its_own_beside_a_log_is_no_noise_that_is_kept():
+    log = []
+
+    def mechanism(data, rng):
+        log.append(len(data))
+        return secrets.randbelow(10**9)
+
+    found = warnings_of(mechanism)
+    assert [words in each for words, each in zip((STATE, UNUSED), found, strict=True)]
 
 
 class Spending:

@@ -13,7 +13,8 @@ from dpaudit.audit import Budget, replay
 
 PAIR = Pair(rows(0.2, 0.7), rows(0.2, 0.7, 1.0))
 OWN = np.random.default_rng()
-(IMPORTED, *_), POOL = [OWN.laplace(size=9)], [random.gauss(0, 1) for _ in range(9)]
+(*IMPORTED, _), POOL = [OWN.laplace(size=9)], [random.gauss(0, 1) for _ in range(9)]
+SCALE, _ = 1.0, OWN.laplace()
 BATCH = OWN.random(9) < 0.5
 
 
@@ -142,6 +143,12 @@ def test_so_it_is_in_2052_replays(name, seed):
     for sees in ("release", "transcript"):
         check(name, sees, seed, 0.5)
         check(name, sees, seed, 1.0)
+
+
+def test_a_constant_that_is_bound_beside_a_draw_is_none():
+    options = {"pair": PAIR, "claim": PureDP(0.9)}
+    result = replay(lambda x, rng: x.sum() + rng.laplace(scale=SCALE), **options)
+    assert (result.verdict, result.proof) == ("REFUTED", True)
 
 
 def test_what_was_explored_is_said():
