@@ -1,14 +1,21 @@
-"""What a terminal is shown, through one of the system's: the installed command."""
+"""What a terminal is shown, through one of the system's, by a fork of this process.
+
+That the installed command starts is seen elsewhere.
+"""
 
 import os
 import re
-import subprocess
 import sys
 
 import pytest
 from cli_cases import run
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+from dpaudit.cli import main
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals"),
+    pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
+]
 
 LIST = ("list", "--search", "wishart", "--columns", "name,claim,source")
 
@@ -20,23 +27,26 @@ def seen(*arguments, columns=60, **environment):
     import struct
     import termios
 
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    known = {**os.environ, "TERM": "xterm", **environment}
-    for name in {"COLUMNS", "LINES", "NO_COLOR"} - {*environment}:
-        known.pop(name, None)
-    command = [sys.executable, "-m", "dpaudit", *arguments]
-    with subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=theirs, env=known
-    ):
-        os.close(theirs)
-        parts = []
+    child, ours = pty.fork()
+    if child == 0:
         try:
-            while part := os.read(ours, 1 << 16):
-                parts.append(part)
-        except OSError:  # Linux's word for the end
-            pass
+            fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+            for name in {"COLUMNS", "LINES", "NO_COLOR"}:
+                os.environ.pop(name, None)
+            os.environ.update({"TERM": "xterm", **environment})
+            sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")
+            main(arguments)
+        finally:
+            sys.stdout.flush()
+            os._exit(0)
+    parts = []
+    try:
+        while part := os.read(ours, 1 << 16):
+            parts.append(part)
+    except OSError:  # Linux's word for the end
+        pass
     os.close(ours)
+    os.waitpid(child, 0)
     return b"".join(parts).decode().replace("\r\n", "\n")
 
 

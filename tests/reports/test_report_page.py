@@ -36,6 +36,7 @@ from dpaudit.reports.sections.libraries.measures import FILE, LibraryComparison
 from dpaudit.reports.sections.libraries.section import Beside
 from dpaudit.reports.sections.privacy import section as privacy
 from dpaudit.reports.sections.suite.section import suite_notes
+from dpaudit.reports.sections.theorems import section as theorems
 from dpaudit.reports.sections.utility import section as utility
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
 from dpaudit.reports.sections.utility.section import utility_answer
@@ -65,6 +66,8 @@ def shown(written, tmp_path_factory):
     beside = {"libraries": Beside(COMPARISON, TOUR)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(writer, "draw_figures", lambda *_: BLANK)
+        # Those of rows of theorems are looked at in test_theorems.py.
+        patch.setattr(theorems, "_picture", lambda own, file: BLANK["theorems"])
         assert write_results(replace(found, beside=beside), folder) == {}
     return Site(folder)
 

@@ -164,7 +164,7 @@ def test_an_audit_of_transcripts_sees_nine_tenths_of_mu(relation, here_in_few_ro
         GaussianNormQuantile.from_mu(2.0, relation=relation),
         layer="transcript",
         confidence=0.999,
-        budget=Budget(30_000, stop=False),
+        budget=Budget(15_000, stop=False),
     )
     assert result.verdict is Verdict.NOT_REFUTED
     assert result.mu_lower > 0.9 * 2.0

@@ -41,7 +41,7 @@ def test_white_box_intervals_hold_of_foreign_code():
     # (z1, z2) shifted by 1/1 and 1/2 standard deviations: mu = sqrt(1.25).
     followed = ReplayedMechanism(two_steps, relation=Relation.ADD_REMOVE)
     result = white_box(
-        view_transcript(followed), PAIR, epsilon=0.5, max_samples=200, seed=0
+        view_transcript(followed), PAIR, epsilon=0.5, max_samples=100, seed=0
     )
     exact = float(GaussianDP(np.sqrt(1.25)).delta_at(0.5))
     assert 0.1 < result.delta_low[0] <= exact <= result.delta_high[0]

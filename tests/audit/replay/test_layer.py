@@ -248,7 +248,7 @@ def noisy_max(x, rng):
 
 
 def flipped(x, rng):
-    return sum(int((v > 0.5) == (rng.random() < 0.6)) for v in np.tile(x, 9))
+    return sum(int((v > 0.5) == (rng.random() < 0.6)) for v in np.tile(x, 6))
 
 
 def salted(x, rng):

@@ -57,8 +57,9 @@ def test_a_total_loses_what_one_answer_does(mechanism):
     assert result.refuted
 
 
-@pytest.mark.parametrize("unit", [1e-300, 1e-10, 1e200])
-@pytest.mark.parametrize("mechanism", [compared, arithmetic])
+@pytest.mark.parametrize(
+    ("mechanism", "unit"), [(compared, 1e-300), (arithmetic, 1e200)]
+)
 def test_a_total_is_the_same_in_any_unit(mechanism, unit):
     """No place is rounded away, and no square is infinite or 0."""
 
