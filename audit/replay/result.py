@@ -74,9 +74,9 @@ class Explored:
     def __str__(self) -> str:
         return (
             f"{self.branches} on D and {self.branches_neighbour} on D', in "
-            f"{self.executions} executions a side; a branch that no execution took "
-            f"has, with confidence {self.confidence:g}, probability at most "
-            f"{math.ceil(1e4 * self.unseen) / 1e4:.4g}"
+            f"{self.executions} execution{'s' * (self.executions != 1)} a side; a "
+            f"branch that no execution took has, with confidence {self.confidence:g}, "
+            f"probability at most {math.ceil(1e4 * self.unseen) / 1e4:.4g}"
         )
 
 

@@ -12,6 +12,7 @@ model of them per layout; an output without numbers is told by its layout.
     [[1.0], [1.0, 2.0]]                     shapes [(1,), (2,)]
     "the sum is 17.2"                       value 'the sum is {}'
     None                                    value None
+    Counts(total=1.0), a dataclass          shapes Counts{total: ()}
     ValueError("no rows")                   raises ValueError
 
 Numbers are read as doubles, those in a text too (JSON, CSV); a text is never cut: a
@@ -45,6 +46,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpaudit.arrays import Array, Release
+from dpaudit.attributes import attributes_of
 from dpaudit.printable import ADDRESS
 
 __all__ = [
@@ -189,7 +191,12 @@ def _read(output: Any, depth: int, leading: int) -> _Tree:
         items = [(str(place), value) for place, value in enumerate(output)]
         return _branch("[]", items, depth, leading)
     listed = _listed(output)
-    return _number(output) if listed is None else _read(listed, depth + 1, leading)
+    if listed is not None:
+        return _read(listed, depth + 1, leading)
+    if (held := attributes_of(output)) is None:
+        return _number(output)
+    inner = depth + _DEEPEST // 5  # objects that hold each other have no end
+    return _branch(type(output).__name__ + "{}", [*held.items()], inner, leading)
 
 
 def _branch(
@@ -202,13 +209,13 @@ def _branch(
     texts, numbers = [], {}
     for place, (key, value) in enumerate(items):
         tree = _read(value, depth + 1, leading)
-        texts.append(f"{key}: {tree.text}" if brackets == "{}" else tree.text)
+        texts.append(f"{key}: {tree.text}" if brackets[-1] == "}" else tree.text)
         key = f"{key}#{place}" if key in numbers else key  # unlike keys may look alike
         if tree.leaf is not None:
             numbers[key] = tree.leaf
         for path, array in tree.numbers.items():
             numbers[f"{key}.{path}"] = array
-    text = brackets[0] + ", ".join(texts) + brackets[1]
+    text = brackets[:-1] + ", ".join(texts) + brackets[-1]
     return _Tree(word + text, text, numbers)
 
 

@@ -5,12 +5,9 @@ that is no number: shapes, keys, words, the type of an exception) and its number
 have a joint law given all that was looked at before.
 """
 
-from array import array
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from decimal import Decimal
-from fractions import Fraction
 from functools import partial
 from importlib import import_module
 from typing import Any, TypeVar
@@ -18,23 +15,22 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.declare.held import Held
 from dpaudit.audit.replay.declare.libraries import declared_libraries, loaded_libraries
 from dpaudit.audit.replay.declare.primitives import recording
 from dpaudit.audit.replay.declare.training import training_libraries
 from dpaudit.audit.replay.execute.conversions import named
 from dpaudit.audit.replay.execute.generators import standing
 from dpaudit.audit.replay.execute.patches import patched
+from dpaudit.audit.replay.execute.reader import Reader
 from dpaudit.audit.replay.follow.ending import Ended, Steps, watched
 from dpaudit.audit.replay.follow.forms import Form, form_of
-from dpaudit.audit.replay.follow.frames import is_framed, parts_of, tables
+from dpaudit.audit.replay.follow.frames import tables
 from dpaudit.audit.replay.follow.generator import RecordingGenerator
 from dpaudit.audit.replay.follow.observations import Observations, Script
 from dpaudit.audit.replay.follow.places import place_of_failure, watching_returns
 from dpaudit.audit.replay.follow.reached import place_of_definition
 from dpaudit.audit.replay.follow.tape import DECLARED, LAZY, Mode, Tape
-from dpaudit.audit.replay.follow.texts import written
-from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
+from dpaudit.audit.replay.follow.tracked import Tracked
 from dpaudit.audit.replay.follow.trail import Trail
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.comparison import AnyLaw
@@ -42,11 +38,8 @@ from dpaudit.audit.sampling.draws import ways_to_draw
 from dpaudit.errors import DPAuditError
 from dpaudit.neighbours import fresh
 from dpaudit.outputs import (
-    UNREAD,
-    arrays_of,
     raised,
     raised_by_signal,
-    read,
     telling_interrupts,
 )
 
@@ -241,7 +234,7 @@ def execute(
                 raise
             rng.end()
     assert tape is not None
-    reader = _Reader(tape)
+    reader = Reader(tape)
     if failure is not None:
         reader.words.append(raised(failure).layout)
     else:
@@ -300,96 +293,3 @@ def _attempt(
     finally:
         if rng.tape.steps.ended is not None:  # which the code may have caught
             raise rng.tape.steps.ended
-
-
-class _Reader:
-    """Takes a release apart into words and numbers."""
-
-    def __init__(self, tape: Tape) -> None:
-        self._tape = tape
-        self._parts: list[Tracked] = []
-        self._scalars = array("d")
-        self.words: list[str] = []
-        self.unread = False
-
-    def read(self, value: Any, depth: int = 0) -> None:
-        """Read a release, or a part of one."""
-        if isinstance_tracked(value) and value.tape is self._tape:
-            if value.is_complex:
-                self.words.append(read(np.zeros_like(value.centre)).layout)
-                value = value.both().moved(lambda places: np.moveaxis(places, 0, -1))
-            self._numbers(value)
-        elif issubclass(type(value), Held):
-            self.words.append(read(value.like()).layout)
-            self.read(value.held)
-        elif type(value) is dict and depth < 30:
-            self.words.append("{")
-            for key, part in value.items():
-                self.words.append(f"{key!r}:")
-                self.read(part, depth + 1)
-            self.words.append("}")
-        elif isinstance(value, list | tuple) and depth < 30:
-            self.words.append("[")
-            for part in value:
-                self.read(part, depth + 1)
-            self.words.append("]")
-        elif is_framed(value) and depth < 30:
-            self._framed(value, depth)
-        elif isinstance(value, np.ndarray) and value.dtype == object and depth < 30:
-            self.read(value.tolist(), depth + 1)
-        else:
-            self._plain(value)
-
-    def _framed(self, value: Any, depth: int) -> None:
-        """Read a table, with its labels."""
-        try:
-            parts = parts_of(value)
-        except Exception:
-            self.words.append(f"{UNREAD}{type(value).__name__}")
-            self.unread = True
-            return
-        for part in parts:
-            self.read(part, depth + 1)
-
-    def _plain(self, value: Any) -> None:
-        if isinstance_tracked(value):  # of an earlier execution
-            value = value.looked_at("released")
-        if type(value) in (float, bool, np.float64, Fraction, Decimal):
-            self.words.append("()")
-            self._scalars.append(float(value))
-            return
-        masked = isinstance(value, np.ma.MaskedArray)  # whose mask is seen as well
-        given = value if isinstance(value, np.ndarray) and not masked else None
-        if isinstance(value, int | float | np.number | np.bool_):
-            given = np.asarray(value)
-        if given is not None and given.dtype.kind in "fiub":
-            numbers = np.array(given, dtype=np.float64)
-            self._numbers(Tracked.plain(self._tape, numbers))
-            return
-        output = read(value)
-        self.words.append(output.layout)
-        if isinstance(value, str):
-            self.words[-1] += written(value)
-        self.unread |= output.layout.startswith(UNREAD) and value is not None
-        if output.numbers is not None:
-            for numbers in arrays_of(output.numbers):
-                self._numbers(Tracked.plain(self._tape, np.asarray(numbers)))
-
-    def _numbers(self, value: Tracked) -> None:
-        self._end_scalars()
-        self.words.append(str(value.shape))
-        self._parts.append(value)
-
-    def _end_scalars(self) -> None:
-        """Make of the scalars that came one after the other a part."""
-        if self._scalars:
-            numbers = np.array(self._scalars)
-            self._parts.append(Tracked.plain(self._tape, numbers))
-            self._scalars = array("d")
-
-    def joined(self) -> Tracked:
-        """Return all numbers as one flat array."""
-        self._end_scalars()
-        return Tracked.joined(
-            self._tape, self._parts or [Tracked.plain(self._tape, np.empty(0))]
-        )

@@ -22,7 +22,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.looked import Looked
 from dpaudit.audit.replay.follow.places import is_code, place_in, place_of_caller
 
-__all__ = ["Trail", "parted"]
+__all__ = ["Trail", "parted", "skipped"]
 
 _Event: TypeAlias = tuple[tuple[int, int], ...]
 """The calls that were under way, outermost first: their number, and how many lines."""
@@ -203,6 +203,23 @@ def parted(one: Trail, other: Trail, a: _Event, b: _Event) -> tuple[str, str] | 
             return before if place is None else (place, place)
         before = one.place(call), other.place(call2)
     return before
+
+
+def skipped(one: Trail, other: Trail) -> tuple[str, str] | None:
+    """Return the line from which one side went on to a line that the other skips.
+
+    Of the outermost function, where both end at the same line.
+    """
+    if not (one.end and other.end):
+        return None
+    frames = one.frames[one.end[0][0]], other.frames[other.end[0][0]]
+    here, there = (frame.lines for frame in frames)
+    pairs = enumerate(zip(here, there, strict=False))
+    apart = next((n for n, (x, y) in pairs if x != y), 0)
+    if not apart or not {here[apart], there[apart]} & ({*here} ^ {*there}):
+        return None
+    place = place_in(frames[0].code.co_filename, here[apart - 1])
+    return place, place
 
 
 def _fork(here: Sequence[int], there: Sequence[int]) -> int | None:

@@ -1,6 +1,7 @@
 """Executions in which noisy values were looked at: transcripts, and their losses."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import islice
@@ -257,19 +258,21 @@ def _find_costs(judgement: Judgement, worst: Transcript) -> None:
     pure, losses = pure_epsilon(judgement.claim), worst.steps.losses
     if not worst.steps:
         return
+    costly: Iterable[tuple[int, float]]
     if pure is not None:
-        costly = iter(np.flatnonzero(losses > pure).tolist())
+        above = np.flatnonzero(losses > pure)
+        costly = zip(above.tolist(), losses[above].tolist(), strict=True)
     else:
         costly = (
-            number
+            (number, compared.supremum)
             for number, compared in enumerate(worst.by_step)
             if _exceeds(Composition.of([compared]), judgement.claim)
         )
     known = np.where(np.isnan(losses), -np.inf, losses)
     judgement.find_costs(
         [
-            replace(worst.steps[number], place=worst.place_of_step(number))
-            for number in islice(costly, 5)
+            replace(worst.steps[at], place=worst.place_of_step(at), loss=lost)
+            for at, lost in islice(costly, 5)
         ],
         worst.place_of_step(int(np.argmax(known))),
         f"{len(worst.steps)} steps add up to {judgement.loss:.6g}"

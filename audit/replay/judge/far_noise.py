@@ -89,6 +89,8 @@ def look_at_tails(judgement: Judgement, first: Trace, second: Trace) -> None:
     for one, other in ((first, second), (second, first)):
         again = other.again(script=one.tape.observations)
         judgement.executions += 1
+        if _released_too_far(judgement, one, again):
+            return
         pairs = zip(one.tape.observations, again.tape.observations, strict=False)
         tried = 0
         for number, (here, there) in enumerate(pairs):
@@ -105,6 +107,20 @@ def look_at_tails(judgement: Judgement, first: Trace, second: Trace) -> None:
                 judgement.loss = max(judgement.loss, lost)
                 judgement.suspect("distance", where, _TAIL.format(lost, out))
                 return
+
+
+def _released_too_far(judgement: Judgement, trace: Trace, again: Trace) -> bool:
+    """Say, and note, whether numbers of the release may lose more than is claimed."""
+    made = Transcript.of(trace, again, Findings())
+    if len(made.steps) == len(trace.tape.observations):
+        return False
+    lost = compare(trace.law, again.law).supremum
+    if not lost > most_loss(judgement.claim):
+        return False
+    step = replace(made.steps[-1], place=made.place_of_step(-1), loss=lost)
+    judgement.loss = max(judgement.loss, lost)
+    judgement.suspect("distance", step.place, step.words)
+    return True
 
 
 def _too_far(

@@ -32,13 +32,6 @@ secret batches). Coins, which are drawn and not seen, are hidden as well.
 **Secret batches** of rows, drawn by a flip of each, are no coins: the loss of a
 transcript is that of mixtures over the flip of the row that differs, given those of the
 others (`dpaudit.audit.replay.judge.sampled`).
-
-**Values that were said not to depend on the data** are held to that. The code is
-replayed on D' with the noisy values of D, and must come to the same public values. For
-a claim about the release, a value that differs is no violation by itself: it may not
-show there. The transcript has public values too. There it is one, for certain, if
-nothing random had been looked at before: the value is a function of the data, so that
-the two laws of the transcript are mutually singular.
 """
 
 from collections.abc import Callable
@@ -49,23 +42,21 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.arrays import Array
-from dpaudit.audit.replay.execute.executor import Trace, both_again, execute
+from dpaudit.audit.replay.execute.executor import Trace, execute
 from dpaudit.audit.replay.follow.ending import Ended, Steps
-from dpaudit.audit.replay.follow.tape import Mode, PublicValue, Tape
+from dpaudit.audit.replay.follow.tape import Mode
 from dpaudit.audit.replay.judge.closed_executions import judge_closed
 from dpaudit.audit.replay.judge.exact_laws import judge_open
 from dpaudit.audit.replay.judge.far_noise import look_at_tails, look_far
 from dpaudit.audit.replay.judge.finite import judge_finite
-from dpaudit.audit.replay.judge.judgement import TWO_MODES, Findings, Judgement, Repeat
+from dpaudit.audit.replay.judge.judgement import TWO_MODES, Findings, Judgement
 from dpaudit.audit.replay.judge.lines import Lines
+from dpaudit.audit.replay.judge.public_values import compare_public
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.composition import pure_epsilon
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
-from dpaudit.outputs import arrays_of
-from dpaudit.printable import printable
 
 __all__ = ["judge"]
 
@@ -128,13 +119,13 @@ def _judge(
     if any(trace.tape.selected and trace.tape.unfollowed for trace in (first, second)):
         first, second = executed(Mode(selects=False, public=public))
     if not _judge_exactly(judgement, first, second):
-        judgement = _judge_closed(judgement, (first, second), executed, closely)
+        judgement, read = _judge_closed(judgement, (first, second), executed, closely)
         pure = pure_epsilon(judgement.claim) is not None
         far = pure and sees == "release" and not public
         if far and judgement.followed and not judgement.suspicious:
             try:
-                look_far(judgement, first, second)
-                look_at_tails(judgement, first, second)
+                look_far(judgement, *read)
+                look_at_tails(judgement, *read)
             except Ended as ended:
                 judgement.suspect("coin", ended.place, ended.why)
         open_end = judgement.suspicious or not judgement.followed
@@ -154,7 +145,7 @@ def _judge(
                 decided.executions += judgement.executions
                 judgement, (first, second) = decided, sides
                 break
-    _compare_public(judgement, first, second)
+    compare_public(judgement, first, second)
     if (first.unread or second.unread) and not judgement.proven:
         judgement.followed, judgement.shows_more = False, True
         judgement.find(
@@ -223,49 +214,32 @@ def _judge_closed(
     lazy: tuple[Trace, Trace],
     executed: Callable[[Mode, int], tuple[Trace, Trace]],
     closely: bool,
-) -> Judgement:
+) -> tuple[Judgement, tuple[Trace, Trace]]:
     """Judge executions in which noisy values were looked at, by some more of them.
 
-    What coins decide may be the same on both sides for one seed, and not for others. Of
-    n independent executions none takes a way of probability p with probability
-    (1 - p)^n: for p = 0.4 that is 0.22 of three, and 0.0008 of 14, as many as there are
-    of code that does little, by what it draws and looks at and by the size of the data.
+    With those of the first seed, in the mode that was judged: noise to which data are
+    added twice may be one noisy value or two, and it takes both modes to refute.
     """
-    executions, mode = 0, lazy[0].tape.mode
+    mode = lazy[0].tape.mode
     looked = sum(each.value.size for each in lazy[0].tape.observations)
     size = np.size(begun.pair.data) if isinstance(begun.pair.data, np.ndarray) else 0
     little = lazy[0].tape.steps.taken + looked + size <= _LITTLE
-    worst: Judgement | None = None
-    branches: tuple[set[int], set[int]] = (set(), set())
-    for turn in range(_MORE_TURNS if closely else _TURNS):
-        if turn == _TURNS and not (little and executions <= _PLAIN * _TURNS):
-            turn -= 1
-            break
-        eager = begun.anew(mode=mode, branches=branches, turns=turn + 1)
-        traces = executed(replace(mode, eager=True), turn)
-        for seen, trace in zip(branches, traces, strict=True):
-            seen.add(hash((trace.tape.observations.path, trace.layout)))
-        judge_closed(eager, *traces)
-        executions += eager.executions
-        if worst is None or eager.rank > worst.rank:
-            worst = eager
-        if eager.suspicious or not eager.followed:
-            break
-    assert worst is not None
-    worst.executions, worst.turns = executions + 1, turn + 1
+    most = _MORE_TURNS if closely else _TURNS
+    over = partial(_over_seeds, begun, executed, most=most, little=little)
+    eager = replace(mode, eager=True)
+    worst, at, read = over(eager, executed(eager, 0), 0)
+    worst.executions += 1
     if worst.followed and not worst.suspicious:
-        return worst
-    if turn:  # the other mode, of the same draws
-        lazy = executed(mode, turn)
-        worst.executions += 1
-    other = begun.anew(mode=mode, branches=branches, turns=worst.turns)
-    judge_closed(other, *lazy)
-    worst.executions += other.executions - 1
+        return worst, read
+    if at:  # the other mode, of the same draws
+        lazy = executed(mode, at)
+    other, last, lazy = over(mode, lazy, at)
+    worst.executions += other.executions - (not at)
     if other.followed and not other.suspicious and not lazy[0].tape.coins:
         other.executions = worst.executions
-        return other
-    # Noise to which data are added twice may be one noisy value or two: it takes both
-    # modes to refute.
+        return other, lazy
+    if last != at:  # of these draws there is nothing in the other mode
+        other.proven = other.transcripts = False
     if worst.proven and not other.proven:
         worst.followed = False
         worst.find("coin", lazy[0].returned_at, TWO_MODES)
@@ -278,7 +252,66 @@ def _judge_closed(
         scales = [each for each in other.findings if each.kind == "scale"]
         found = dict.fromkeys([*scales, *worst.findings])
         worst.findings = Findings(found).with_proof(None)
-    return worst
+    return worst, read
+
+
+def _over_seeds(
+    begun: Judgement,
+    executed: Callable[[Mode, int], tuple[Trace, Trace]],
+    mode: Mode,
+    opening: tuple[Trace, Trace],
+    at: int,
+    *,
+    most: int,
+    little: bool,
+) -> tuple[Judgement, int, tuple[Trace, Trace]]:
+    """Judge executions in a mode until one is suspicious, or that are many enough.
+
+    What coins decide may be the same on both sides for one seed, and not for others. Of
+    n independent executions none takes a way of probability p with probability
+    (1 - p)^n: for p = 0.4 that is 0.22 of three, and 0.0008 of 14, as many as there are
+    of code that does little, by what it draws and looks at and by the size of the data.
+
+    Parameters
+    ----------
+    begun : Judgement
+    executed : callable
+        Executes both sides in a mode, from a seed of that number.
+    mode : Mode
+    opening : tuple of Trace
+        In that mode, from the seed to begin with.
+    at : int
+        Its number.
+    most : int
+        Seeds.
+    little : bool
+        Whether the code does little.
+
+    Returns
+    -------
+    tuple of Judgement, int and tuple of Trace
+        The worst, the number of the last seed, and the executions from the first.
+    """
+    executions, turns, worst = 0, 0, None
+    branches: tuple[set[int], set[int]] = (set(), set())
+    seeds = [at, *(seed for seed in range(most) if seed != at)]
+    while turns < most:
+        if turns == _TURNS and not (little and executions <= _PLAIN * _TURNS):
+            break
+        traces = executed(mode, seeds[turns]) if turns else opening
+        turns += 1
+        found = begun.anew(mode=replace(mode, eager=False), branches=branches)
+        for seen, trace in zip(branches, traces, strict=True):
+            seen.add(hash((trace.tape.observations.path, trace.layout)))
+        judge_closed(found, *traces)
+        executions += found.executions
+        if worst is None or found.rank > worst.rank:
+            worst = found
+        if found.suspicious or not found.followed:
+            break
+    assert worst is not None
+    worst.executions, worst.turns = executions, turns
+    return worst, seeds[turns - 1], opening
 
 
 def _vary(judgement: Judgement, first: Trace, second: Trace) -> None:
@@ -295,93 +328,3 @@ def _vary(judgement: Judgement, first: Trace, second: Trace) -> None:
             if not trace.agrees(again, rtol=1e-7, atol=1e-9):
                 judgement.unconfirmed(again.tape.unfollowed, trace)
                 break
-
-
-def _compare_public(judgement: Judgement, first: Trace, second: Trace) -> None:
-    """Add the public values that differ on the neighbour to the findings."""
-    if not (first.tape.public or second.tape.public):
-        return
-    tape = first.tape
-    again = first.again(data=judgement.pair.neighbour, script=tape.observations)
-    judgement.executions += 1
-    hidden = any(each.tape.coins or each.tape.unfollowed for each in (first, second))
-    seen = judgement.sees == "transcript" and not hidden
-    differences = _differences(tape, again.tape)
-    for one, other, text in differences:
-        proof = seen and judgement.followed and not one.after
-        judgement.find("release", one.place, text, neighbour=other.place, proof=proof)
-        if proof:
-            judgement.proven, judgement.suspicious, judgement.loss = True, True, np.inf
-            judgement.bare, judgement.again = True, _once_more(first, second, text)
-    if differences and not judgement.proven:
-        judgement.followed, judgement.shows_more = False, True
-        judgement.suspicious |= judgement.laws is None  # where these are known, all is
-
-
-def _once_more(first: Trace, second: Trace, text: str) -> Repeat:
-    """Return what executes both sides from other seeds, and looks for a difference."""
-    tape = first.tape
-
-    def again(turn: int) -> tuple[bool, int]:
-        sides = both_again(tape.seed, turn, (first, second), Trace.again)
-        one, other = (trace.tape for trace in sides)
-        differs = any(text == found for _, _, found in _differences(one, other))
-        # `text` need not show all numbers of a value: those on D are what they were.
-        as_before = all(text != found for _, _, found in _differences(tape, one))
-        return differs and as_before, 1
-
-    return again
-
-
-def _differences(tape: Tape, again: Tape) -> list[tuple[PublicValue, PublicValue, str]]:
-    """Return public values of one name and place that differ, and the words for it."""
-    found = []
-    ours, theirs = _by_place(tape), _by_place(again)
-    for key in ours | theirs:
-        values, others, name = ours.get(key, []), theirs.get(key, []), printable(key[1])
-        pairs = zip(values, others, strict=False)
-        one, other = next((p for p in pairs if not _same(*p)), (None, None))
-        if not values:
-            one = other = others[0]
-            text = f"{name} is noted on D' only"
-        elif one is not None and other is not None:
-            words = f"is {_words(one)} on D and {_words(other)} on D'"
-            if _words(one) == _words(other):
-                words = f"({_words(one)}) has other numbers on D'"
-            text = f"{name} must not depend on the data, and {words}"
-        elif again.script.diverged is None and len(values) != len(others):
-            one = other = values[0]
-            text = f"{name} is noted {len(values)} times on D and {len(others)}"
-            text += " times on D'"
-        else:
-            continue
-        found.append((one, other, text))
-    return found
-
-
-def _by_place(tape: Tape) -> dict[tuple[str, str], list[PublicValue]]:
-    """Return the public values of each place and name, in their order."""
-    places: dict[tuple[str, str], list[PublicValue]] = {}
-    for each in tape.public:
-        places.setdefault((each.place, each.name), []).append(each)
-    return places
-
-
-def _arrays(one: PublicValue) -> list[Array]:
-    return [] if one.value.numbers is None else arrays_of(one.value.numbers)
-
-
-def _same(one: PublicValue, other: PublicValue) -> bool:
-    return one.value.layout == other.value.layout and all(
-        np.allclose(x, y, rtol=1e-9, atol=0, equal_nan=True)
-        for x, y in zip(_arrays(one), _arrays(other), strict=True)
-    )
-
-
-def _words(one: PublicValue) -> str:
-    """Return a value in words, a number as it is."""
-    arrays = _arrays(one)
-    if len(arrays) != 1 or arrays[0].size > 4:
-        return one.value.layout
-    text = ", ".join(f"{each:.6g}" for each in arrays[0].ravel())
-    return text if arrays[0].size == 1 else f"[{text}]"

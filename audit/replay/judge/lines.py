@@ -27,7 +27,7 @@ from dpaudit.audit.replay.follow.ending import Ended
 from dpaudit.audit.replay.follow.generator import TWINS
 from dpaudit.audit.replay.follow.outside import SEEDED
 from dpaudit.audit.replay.follow.places import place_in
-from dpaudit.audit.replay.follow.trail import Trail, parted
+from dpaudit.audit.replay.follow.trail import Trail, parted, skipped
 from dpaudit.audit.replay.judge.judgement import Findings
 from dpaudit.audit.replay.judge.source import handed, handed_on, returns
 from dpaudit.audit.replay.laws.comparison import LawComparison, equal
@@ -118,7 +118,7 @@ class Lines:
                 sizes = [[len(numbers) for _, numbers in e.history] for e in trails]
                 if sizes[0][-1] != sizes[1][-1]:
                     return _last_lines(trails, [_last_change(each) for each in sizes])
-        return self.ends()
+        return skipped(one, other) or self.ends()
 
     def number(self, entry: int) -> _Places | None:
         """Return where a number of the release without noise was made."""

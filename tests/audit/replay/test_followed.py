@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from replay_cases import right_late_sum, rows
+from replay_cases import line_of, right_late_sum, rows
 
-from dpaudit import ApproxDP, GaussianDP, Pair, Relation, UnsupportedError
+from dpaudit import ApproxDP, GaussianDP, Pair, PureDP, Relation, UnsupportedError
 from dpaudit.audit import audit, replay, white_box
 from dpaudit.audit.layers.layer import view_transcript
 from dpaudit.audit.replay.execute.executor import execute
 from dpaudit.audit.replay.follow.tape import LAZY
+from dpaudit.audit.replay.judge import judge
 from dpaudit.audit.replay.judge.statistics import ReplayedMechanism
 from dpaudit.mechanism import HasTranscript, HasTranscriptLoss
 
@@ -54,6 +55,7 @@ def test_a_true_claim_on_transcripts_stands_and_a_false_one_falls():
     )
     assert held.verdict == "NOT_REFUTED"
     assert (fallen.verdict, fallen.proof) == ("REFUTED", False)
+    assert fallen.findings[0].message.endswith("the loss may be inf")
     assert {finding.proof for finding in fallen.findings} == {0.999}
 
 
@@ -149,3 +151,57 @@ def test_what_is_linear_in_units_alone_is_no_linear_function(mode):
 
     trace = execute(padded, np.zeros(1), 0)
     assert trace.tape.coins  # looked at, and not taken for a sum of Gaussians
+
+
+def signs(x, rng):
+    """More noisy comparisons than are taken for choices."""
+    return np.sign(len(x) / 100 + rng.laplace(size=6)).sum()
+
+
+def scale_in_the_end(x, rng):
+    return (signs(x, rng) + 1 + rng.laplace(scale=10)) / len(x)
+
+
+def gaussian_in_the_end(x, rng):
+    return signs(x, rng) + x.sum() + rng.normal(0, 5)
+
+
+def added_in_the_end(x, rng):
+    """Data that meet a number with noise, after it is one."""
+    return (signs(x, rng) + rng.laplace()) / 2 + x.sum()
+
+
+def boosted(x, rng):
+    """Residuals of several rows, each of which has the noise of its leaf."""
+    cuts, fit, out = np.linspace(0, 1, len(x)), np.zeros(len(x)), []
+    for cut in (0.25, 0.5, 0.75):
+        sides = cuts <= cut, cuts > cut
+        residuals = (np.clip(x.ravel()[side] - fit[side], -1, 1) for side in sides)
+        leaves = [each.sum() + rng.laplace() for each in residuals]
+        fit += np.where(sides[0], *leaves)
+        out.append(leaves)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon", "place"),
+    [(scale_in_the_end, 2.0, "(signs("), (gaussian_in_the_end, 5.0, "rng.normal")],
+)
+def test_what_the_release_may_lose_is_told_though_little_was_lost(
+    mechanism, epsilon, place
+):
+    """The loss has no bound, whatever was looked at before."""
+    pair = Pair(rows(1, 1), rows(1, 1, 1))
+    result = replay(mechanism, pair=pair, claim=PureDP(epsilon), budget=2)
+    assert result.verdict == "NOT_FOLLOWED"
+    assert result.loss > epsilon
+    assert place in line_of(result.findings[0])
+
+
+@pytest.mark.parametrize("mechanism", [added_in_the_end, boosted])
+def test_a_reading_that_keeps_the_claim_does_so_from_all_seeds(mechanism):
+    """In one of both readings data are added to noise that was seen."""
+    pair = Pair(rows(1, 1), rows(1, 1, 1))
+    result = replay(mechanism, pair=pair, claim=PureDP(4.0), budget=2)
+    assert result.verdict == "NOT_REFUTED"
+    assert result.explored.executions == judge._MORE_TURNS

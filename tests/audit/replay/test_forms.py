@@ -74,6 +74,7 @@ def test_numbers_are_holes_and_what_fails_has_a_form():
 PROVEN = {
     *{"type_of_a_count", "promoted_weights", "named_or_not", "decimals_of_a_constant"},
     *{"marks_of_a_column", "column_of_another_type", "width_of_words"},
+    *{"remark_on_a_card", "flag_of_an_object", "label_of_a_member"},
 }
 
 

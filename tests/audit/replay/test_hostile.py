@@ -262,11 +262,11 @@ def test_failures_on_one_side_are_proofs_and_unreadable_releases_said():
     assert [int(each.rpartition(":")[2]) for each in wheres] == [line, line]
 
     def opaque(x, rng):
-        return SimpleNamespace(value=total(x) + rng.laplace(0, 0.01))
+        return SimpleNamespace(value=total(x) + rng.laplace(), rng=rng)
 
     result = replay(opaque, pair=PAIR, claim=PureDP(1.0), budget=2)
     assert result.verdict == "NOT_FOLLOWED"
-    assert "returns SimpleNamespace" in result.findings[0].message
+    assert "returns RecordingGenerator" in result.findings[0].message
 
 
 @pytest.mark.parametrize(
