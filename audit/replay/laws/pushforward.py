@@ -16,6 +16,8 @@ the code had asked for it.
    a + b Q_X(p), or, for b < 0, a + b Q_X(1 - p), at every p of a grid with tails down
    to 1e-9, to a relative 1e-6. What passes that is not told from a + b X by losses.
    Where g has comparisons in it, the grid has a point in each of their pieces.
+   The quantiles of a law F at a uniform number between a and b are a draw of that law,
+   given that it lies between F^-1(a) and F^-1(b): P(F^-1(U) <= x) = (F(x) - a)/(b - a).
 2. **Sums, products and logarithms of independent parts**, by identities:
    E - E' is Laplace, G - G' logistic (E exponential, G Gumbel, of one scale), a fair
    sign times E is Laplace, a fair sign times |N| is N, sqrt(2 E) N is Laplace (E given,
@@ -41,7 +43,7 @@ import numpy as np
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.by_name import Density, GammaDifference, law_by_name
 from dpaudit.audit.replay.laws.coded import MOST_STEPS, Family, Lattice, code_of
-from dpaudit.audit.replay.laws.cuts import Steps
+from dpaudit.audit.replay.laws.cuts import Cut, Steps
 from dpaudit.audit.replay.laws.expressions import (
     Applied,
     Expression,
@@ -53,6 +55,7 @@ from dpaudit.audit.replay.laws.expressions import (
 from dpaudit.audit.replay.laws.one_draw import (
     SYMMETRIC,
     Noise,
+    distribution,
     kinds,
     normal_form,
     of_one,
@@ -71,6 +74,7 @@ _OTHERS = {
 _SIGNS = {"add": 1.0, "subtract": -1.0}
 _MOST_PARTS = 1000
 _SIMULATED = 2**20
+_END = 1e-12  # of probabilities
 _FITS = 1.95 / math.sqrt(_SIMULATED)
 
 
@@ -113,9 +117,9 @@ def _by_structure(expression: Expression) -> Noise | None:
     if isinstance(expression, Number):
         return None
     name, parts = expression.name, expression.parts
-    if name.endswith((".ppf", ".isf")) and getattr(parts[0], "kind", "") == "uniform":
+    if name.endswith((".ppf", ".isf")):
         named = [part.value for part in parts[1:] if isinstance(part, Number)]
-        return law_by_name(name[:-4], tuple(map(float, named)))
+        return _quantiles(name, identify(parts[0]), tuple(map(float, named)))
     if name == "negative":
         return _affine(identify(parts[0]), -1.0, 0.0)
     numbers = [part.value for part in parts if isinstance(part, Number)]
@@ -132,6 +136,27 @@ def _by_structure(expression: Expression) -> Noise | None:
     if name == "divide" and first and number:
         return _affine(law, 1.0 / number, 0.0)
     return None
+
+
+def _quantiles(name: str, at: Noise | None, named: tuple[float, ...]) -> Noise | None:
+    """Return the law of a law's quantiles at a uniform number, None at any other."""
+    law = law_by_name(name[:-4], named)
+    if law is None or at is None or at.kind != "uniform":
+        return None
+    low, high = sorted((at.shift, at.shift + at.scale))
+    # A bound that rounding moved is none: there would be no draws beyond it.
+    low, high = 0.0 if abs(low) < _END else low, 1.0 if abs(1 - high) < _END else high
+    if (low, high) == (0.0, 1.0):
+        return law
+    code = family_of(law)[2]
+    known = 0 <= low and high <= 1 and code != Family.UNKNOWN and law.lattice is None
+    # Of a standard draw: the law is one, or the negative of one.
+    way = "isf" if name.endswith("isf") == (law.scale > 0) else "ppf"
+    inverse = getattr(distribution(code), way, None) if known else None
+    if inverse is None:
+        return None
+    ends = sorted((float(inverse(low)), float(inverse(high))))
+    return replace(law, kind="coded", law=Cut(code, ((ends[0], ends[1]),)))
 
 
 def _affine(law: Noise | None, factor: float, add: float) -> Noise | None:

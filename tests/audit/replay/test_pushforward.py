@@ -466,3 +466,27 @@ def test_a_scale_that_is_found_by_sorting_refutes_nothing(scale):
     fallen = replay(both_of_one, pair=PAIR, claim=PureDP(0.99 / scale))
     assert fallen.verdict == "REFUTED"
     assert "a simulation of it fits" in fallen.assumes
+
+
+@pytest.mark.parametrize("way", ["ppf", "isf"])
+@pytest.mark.parametrize("name", ["laplace", "norm", "gumbel_l", "cauchy", "halfnorm"])
+def test_quantiles_at_a_uniform_number_of_less_width_are_a_draw_between_ends(name, way):
+    """Its density is that of all, over the probability of lying there; else 0."""
+    law = getattr(stats, name)
+    found = identify(of(f"{name}.{way}", of("add", of("multiply", 0.6, U), 0.1)))
+    x = getattr(law, way)([0.09, *(0.1 + 0.6 * np.linspace(0.01, 0.99, 9)), 0.71])
+    log = found.law.log_density((x - found.shift) / found.scale)
+    wanted = law.logpdf(x[1:-1]) - math.log(0.6)
+    assert log[1:-1] == pytest.approx(wanted, abs=1e-9)
+    assert (log[[0, -1]] == -np.inf).all()
+
+
+def test_noise_between_ends_shows_who_is_there_and_an_end_of_rounding_is_none():
+    def short(data, rng):
+        return data.sum() + 2 * stats.laplace.ppf(rng.uniform(0.01, 0.99))
+
+    result = replay(short, pair=PAIR, claim=PureDP(5.0))
+    assert (result.verdict, result.proof, result.loss) == ("REFUTED", True, math.inf)
+    nearly = of("laplace.ppf", of("multiply", 1 - 1e-15, U))
+    assert identify(nearly).kind == "laplace"
+    assert np.isinf(identify(of("laplace.ppf", of("multiply", 0.5, U))).law.ends[0][0])
