@@ -273,7 +273,7 @@ SETTLED = {
     lambda x, rng: x.sum() + max(rng.laplace(size=2)): "before anything is made of it",
     lambda x, rng: np.sort(x + rng.laplace(size=2))[0] / x.sum(): "through noisy",
     lambda x, rng: x[np.argsort(x + rng.laplace(size=2))]: "release the number",
-    lambda x, rng: SimpleNamespace(sum=x.sum() + rng.laplace()): "asdict",
+    lambda x, rng: SimpleNamespace(_sum=x.sum() + rng.laplace()): "vars of",
     lambda x, rng: x.sum() + secrets.randbelow(9): "handed over",
     lambda x, rng: x.sum() + GENERATOR.laplace(): "hand the generator over",
     noisy_max: "what one row changes",
