@@ -248,7 +248,11 @@ def _brought_into(domain: Domain, pair: Pair) -> Pair | None:
 def _check_legal(pair: Pair, domain: Domain | None) -> None:
     rows = None if pair.rows is None else (*pair.rows.data, *pair.rows.neighbour)
     if domain is None or rows is None or not all(map(domain.contains, rows)):
-        raise InputError("pair must have rows of the domain, got others")
+        shapes = ""
+        if domain and pair.rows and pair.rows.data.shape[1:] != domain.shape:
+            shape = pair.rows.data.shape[1:]
+            shapes = f" of shape {shape}, where the domain's is {domain.shape}"
+        raise InputError(f"pair must have rows of the domain, got others{shapes}")
 
 
 def _check_relation(pair: Pair, relation: Relation) -> None:

@@ -1,3 +1,4 @@
+import json
 import os
 
 import numpy as np
@@ -46,6 +47,13 @@ def test_parquet(folder):
     pytest.importorskip("pyarrow", reason="needs the extra parquet")
     pd.DataFrame(ROWS, columns=["a", "b"]).to_parquet("rows.parquet")
     assert read_rows(folder / "rows.parquet").tolist() == ROWS.tolist()
+
+
+def test_a_pair_says_the_relation_of_a_search(folder):
+    pair = ("--data", "rows.npy", "--neighbour", "drop:1", "--domain", "box:0,1:2")
+    options = ("--layer", "black-box", "--max-samples", "40", "--json")
+    done = run("audit", "own_mechanism:leaking", "--epsilon", "1", *pair, *options)
+    assert json.loads(done.stdout)["relation"] == "add-remove"
 
 
 def test_one_row_less_more_and_another(folder):

@@ -192,7 +192,8 @@ def _check_said(
     """Raise one sentence on all that has to be said of a mechanism, and is not."""
     claimed = claim is not None or getattr(subject, "claim", None) is not None
     paired = pair is not None or isinstance(subject, HasWorstCase | HasCanonicalPairs)
-    stated = relation or getattr(subject, "relation", None)
+    said = (getattr(each, "relation", None) for each in (subject, pair))
+    stated = relation or next(filter(None, said), None)
     function: Any = subject
     if not (callable(function) or hasattr(function, "release")):
         from dpaudit.audit.sampling.draws import ways_to_draw
