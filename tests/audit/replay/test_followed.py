@@ -205,3 +205,15 @@ def test_a_reading_that_keeps_the_claim_does_so_from_all_seeds(mechanism):
     result = replay(mechanism, pair=pair, claim=PureDP(4.0), budget=2)
     assert result.verdict == "NOT_REFUTED"
     assert result.explored.executions == judge._MORE_TURNS
+
+
+def in_a_batch(x, rng):
+    """The same, of rows in secret batches, which amplify what each step loses."""
+    shown = np.sign(x[rng.random(len(x)) < 0.25].sum() + rng.laplace())
+    return (float(shown) + rng.laplace()) + x[rng.random(len(x)) < 0.25].sum()
+
+
+def test_a_release_may_lose_what_secret_batches_leave_of_it():
+    claim = PureDP(2 * np.log1p(0.25 * np.expm1(1.0)))
+    pair = Pair(rows(0, 1, 1, 0), rows(0, 1, 1, 1))
+    assert replay(in_a_batch, pair=pair, claim=claim).verdict == "NOT_REFUTED"
