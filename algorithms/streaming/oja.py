@@ -56,12 +56,13 @@ one Gaussian step. `dpaudit.algorithms.streaming.minibatch_oja` needs less noise
 much faster; it is the algorithm to use.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from math import log, sqrt
+from math import inf, log, sqrt
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from dpaudit import ApproxDP, Claim, InputError, Pair, PureDP, Relation
 from dpaudit.algorithms.shared.bases import (
@@ -101,6 +102,7 @@ __all__ = ["ClaimedOja", "Oja", "PrivateOja"]
 
 _WORK = 2**20  # entries of the vectors of the trials that run side by side
 _READ = 2**17  # entries of the rows that are read at a time
+_TOGETHER = 64  # steps that are taken at a time
 _NUMERATOR, _OFFSET = 20.0, 300.0
 _ORDERS = 2**22  # entries of the orders of the trials that run side by side
 _ROWS = 500  # of the canonical pair
@@ -166,7 +168,7 @@ class Oja(ReleasesVector, Batched[Stream], Checked):
         # Overflow and 0/0 give NaN, which is what stands for no direction.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if size == 1 and self.batch_size == 1 and moments.holds_rows:
-                return _one_by_one(moments, rates, start)
+                return _in_order(moments, rates, start)
             vectors = start
             for step, eta in enumerate(rates):
                 first = step * self.batch_size
@@ -267,11 +269,17 @@ class PrivateOja(ReleasesVector, TakesSteps, OnProducts):
 
     def draw(self, data: Stream, size: int, *, rng: Rng) -> Array:
         moments = self.read(data)
+
+        def some(number: int) -> Array:
+            if number == 1 and moments.holds_rows:
+                return _one_by_one(*self._parts(moments, 1, rng), self.clip)
+            return end_of(self._walk(moments, number, rng))
+
         return drawn_in_parts(
             size,
             (moments.dimension,),
             min(_ORDERS // moments.count, _WORK // moments.dimension),
-            lambda number: end_of(self._walk(moments, number, rng)),
+            some,
         )
 
     def transcript(self, data: Stream, size: int, *, rng: Rng) -> Values:
@@ -297,30 +305,85 @@ class PrivateOja(ReleasesVector, TakesSteps, OnProducts):
 
     def _walk(self, moments: Moments, size: int, rng: Rng) -> Iterator[list[Array]]:
         """Yield w_0 twice, then each noisy product and the w that it leads to."""
-        n, d = moments.count, moments.dimension
-        scale, rates = self.noise_scale(n), self.step_sizes.sizes(n)
-        order = rng.permuted(np.tile(np.arange(n), (size, 1)), axis=1)
-        vectors = rng.standard_normal((size, d))
-        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors, parts = self._parts(moments, size, rng)
         yield [vectors, vectors]
-        each = size * d * (1 if moments.holds_rows else d)
-        width = max(1, _WORK // max(1, each))
-        for first in range(0, n, width):
-            turns = moments.read(order[:, first : first + width].T)
-            noise = scale * rng.standard_normal((len(turns), size, d))
-            for turn, noisy, eta in zip(turns, noise, rates[first:], strict=False):
+        for turns, rates, noise in parts:
+            for turn, eta, noisy in zip(turns, rates, noise, strict=True):
                 noisy += own_products(turn, vectors, self.clip)
                 vectors = vectors + eta * noisy
                 vectors /= np.sqrt(np.einsum("td,td->t", vectors, vectors))[:, None]
                 yield [noisy, vectors]
 
+    def _parts(
+        self, moments: Moments, size: int, rng: Rng
+    ) -> tuple[Array, Iterator[tuple[Array, Array, Array]]]:
+        """Return w_0, (size, d), and what the steps read, some steps at a time.
 
-def _one_by_one(moments: Moments, rates: Array, start: Array) -> Array:
+        That is the items whose turn it is, (some, size, d) for rows; eta_t; the noise.
+        """
+        n, d = moments.count, moments.dimension
+        scale, rates = self.noise_scale(n), self.step_sizes.sizes(n)
+        order = rng.permuted(np.tile(np.arange(n), (size, 1)), axis=1)
+        vectors = rng.standard_normal((size, d))
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        each = size * d * (1 if moments.holds_rows else d)
+        return vectors, (
+            (
+                moments.read(order[:, some].T),
+                rates[some],
+                scale * rng.standard_normal((some.stop - some.start, size, d)),
+            )
+            for some in slices(n, _WORK // each)
+        )
+
+
+def _in_order(moments: Moments, rates: Array, start: Array) -> Array:
     """Return w_T of one trial with batches of one row, in shape (1, d)."""
     vector = start[0].copy()
     for some in slices(moments.count, _READ // moments.dimension):
-        rows = moments.read(some)
-        for row, eta in zip(rows, rates[some].tolist(), strict=True):
-            vector += (eta * row.dot(vector)) * row
+        rows, etas = moments.read(some), rates[some]
+        for few in slices(len(rows), _TOGETHER):
+            vector = _after(rows[few], etas[few], vector)
+    return vector[np.newaxis]
+
+
+def _after(rows: Array, rates: Array, vector: Array) -> Array:
+    """Return w after a few steps of Oja's algorithm, one along each row.
+
+    The direction does not depend on the lengths between: u_t = u_(t-1) + eta_t y_t x_t
+    for y_t = x_t^T u_(t-1) = x_t^T u_0 + sum over s < t of x_t^T x_s eta_s y_s, so the
+    y_t solve a triangular system. Where u leaves the range of doubles, which w need
+    not, w is found step by step.
+    """
+    system = (rows @ rows.T) * -rates
+    found = solve_triangular(
+        system, rows @ vector, lower=True, unit_diagonal=True, check_finite=False
+    )
+    moved = vector + (rates * found) @ rows
+    length = sqrt(moved.dot(moved))
+    if length < inf:
+        return np.asarray(moved / length)
+    for row, eta in zip(rows, rates.tolist(), strict=True):
+        vector = vector + (eta * row.dot(vector)) * row
+        vector /= sqrt(vector.dot(vector))
+    return vector
+
+
+def _one_by_one(
+    start: Array, parts: Iterable[tuple[Array, Array, Array]], clip: float | None
+) -> Array:
+    """Return w_n of one trial of private Oja on rows: the end of its `_walk`."""
+    vector = start[0].copy()
+    bound = inf if clip is None else clip
+    for turns, rates, noises in parts:
+        rows, moves = turns[:, 0], rates[:, np.newaxis] * noises[:, 0]
+        # ||x x^T w|| = ||x|| |x^T w|: clipped where |x^T w| is above beta/||x||.
+        with np.errstate(divide="ignore"):
+            most = bound / np.linalg.norm(rows, axis=1)
+        steps = zip(rows, rates.tolist(), most.tolist(), moves, strict=True)
+        for row, eta, top, move in steps:
+            inner = min(max(row.dot(vector), -top), top)
+            move += (eta * inner) * row
+            vector += move
             vector /= sqrt(vector.dot(vector))
     return vector[np.newaxis]
