@@ -258,4 +258,4 @@ def taken(rows: Array, batches: Indices) -> Array:
     """
     if rows.ndim == 2:
         return np.asarray(rows[batches])
-    return np.take_along_axis(rows, batches[..., np.newaxis], axis=1)
+    return np.asarray(rows[np.arange(len(rows))[:, np.newaxis], batches])

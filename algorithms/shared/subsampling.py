@@ -45,9 +45,25 @@ derivative (Plackett, 1954; the positive part is a limit of smooth convex functi
 dominating pairs compose, also where the steps are adaptive (Zhu, Dong, Wang, *Optimal
 accounting of differential privacy via characteristic function*, AISTATS 2022, Theorems
 10 and 11). The T-fold composition is computed, with the start's part, from the
-divergences of a step in closed form by the privacy loss distributions of
-`dp_accounting`, discretised so that the deltas are upper bounds (up to rounding, for
-which some 1e-15 a step are added).
+divergences of a step in closed form, as the law of a sum of independent privacy losses
+(`_Losses`), discretised so that the deltas are upper bounds (up to rounding, for which
+some 1e-15 a step are added).
+
+*The law of a loss*, on a grid l_1 < ... < l_n with gaps h (Doroshenko, Ghazi, Kamath,
+Kumar, Manurangsi, *Connect the dots: tighter discrete approximations of privacy loss
+distributions*, PETS 2022). The curve, delta(l), is a convex function of e^l. The law
+with the masses p_i and the mass delta(l_n) at infinity has the curve that agrees with
+it on the grid and is linear in e^l between, so nowhere less: the sum over the losses
+above l of p_i (1 - e^(l - l_i)) has the slope -(the sum of p_i e^-l_i over the losses
+above l) in e^l, so p_i is e^(l_i) times what the slope gains at l_i, and
+
+    p_i = (delta_(i+1) - delta_i)/(e^h - 1) - (delta_i - delta_(i-1)) e^h/(e^h - 1),
+
+where the first term is 0 for i = n, and 1 - delta_1 replaces the second for i = 1.
+
+*Their sum.* The law of T losses is the T-th power of its Fourier transform, of a length
+that holds all but a mass of 1e-15 (`_TAIL`), which is added at infinity. Where that is
+follows from Chernoff's bound, P(sum >= t) <= E[e^(a loss)]^T e^(-a t), for a few a.
 
 *The grid.* A loss of a step is of the order q/(its multiplier). The grid is a 32nd of
 that wide, so it is finer the smaller epsilon is, but has at most 2^16 points for a
@@ -73,9 +89,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import ceil, expm1, floor, log, log1p, sqrt
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtr
 
 from dpaudit import Claim, GaussianDP, InputError, PureDP, UnsupportedError
@@ -88,7 +105,7 @@ __all__ = ["noise_multiplier"]
 
 _COARSE, _FINE = 4, 32  # grid points per q/multiplier; at 64 deltas are 0.1 % less
 _POINTS = 2**11  # for each of these, the most that a grid for one step has
-_ROUNDING = 1e-15
+_ROUNDING = _TAIL = 1e-15
 _LEAST, _MOST = 0.1, 1e9  # multipliers
 _REACH = 10.0  # normal tails beyond have a mass below 1e-23
 _LARGEST = 600.0  # of the losses that are told apart
@@ -121,9 +138,18 @@ def subsampled_delta(
     The arguments are those of `noise_multiplier`, and how many points of the grid of
     losses there are to q/multiplier.
     """
-    whole = _distribution(multiplier, rate, steps, start, replaced, fineness)
-    rounding = _ROUNDING * (100 + steps)
-    return min(float(whole.get_delta_for_epsilon(epsilon)) + rounding, 1.0)
+    curves = _step_curves(multiplier, rate, replaced)
+    before = () if start is None else (_start_curve(start),)
+    width = max(curve.high - curve.low for curve in (*curves, *before))
+    interval = max(rate / multiplier, width / _POINTS) / fineness
+    ways = [_Losses.of(curve, interval) for curve in curves]
+    if replaced == "orthogonal":
+        ways = [ways[0].beside(ways[1])]
+    ways = [way.times(steps) for way in ways]
+    for curve in before:
+        ways = [way.beside(_Losses.of(curve, interval)) for way in ways]
+    found = max(way.delta_at(epsilon) for way in ways)
+    return min(found + _ROUNDING * (100 + steps), 1.0)
 
 
 @lru_cache(maxsize=256)
@@ -229,36 +255,61 @@ def _bracket(
     return low, high
 
 
-def _distribution(
-    multiplier: float,
-    rate: float,
-    steps: int,
-    start: Claim | None,
-    replaced: Replaced | None,
-    fineness: float,
-) -> Any:
-    """Return the privacy loss distribution of the whole, both ways round."""
-    from dp_accounting.pld import pld_pmf
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+@dataclass(frozen=True)
+class _Losses:
+    """The law of a privacy loss on a grid; see the module docstring.
 
-    curves = _step_curves(multiplier, rate, replaced)
-    before = () if start is None else (_start_curve(start),)
-    width = max(curve.high - curve.low for curve in (*curves, *before))
-    interval = max(rate / multiplier, width / _POINTS) / fineness
+    The losses are (lowest + i) intervals, of the mass i; the rest is at infinity.
+    """
 
-    def law(curve: _Curve) -> Any:
+    interval: float
+    lowest: int
+    masses: Array
+    infinite: float
+
+    @classmethod
+    def of(cls, curve: _Curve, interval: float) -> Self:
+        """Return the law on the grid whose curve is nowhere less than that one."""
         low, high = floor(curve.low / interval), ceil(curve.high / interval)
-        return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(
-            interval, low, high, curve.delta(np.arange(low, high + 1) * interval)
-        )
+        deltas = curve.delta(np.arange(low, high + 1) * interval)
+        deltas = np.minimum.accumulate(deltas)  # they never grow, but for rounding
+        falls, gap = np.diff(deltas), expm1(interval)
+        masses = np.append(falls / gap, 0.0)
+        masses[0] += 1 - deltas[0]
+        masses[1:] -= falls * ((1 + gap) / gap)
+        return cls(interval, low, np.maximum(masses, 0.0), float(deltas[-1]))
 
-    ways = [law(curve) for curve in curves]
-    if replaced == "orthogonal":
-        ways = [pld_pmf.compose_pmfs(*ways)]
-    whole = PrivacyLossDistribution(*ways).self_compose(steps)
-    for curve in before:
-        whole = whole.compose(PrivacyLossDistribution(law(curve)))
-    return whole
+    def times(self, count: int) -> "_Losses":
+        """Return the law of the sum of so many such losses."""
+        size, last = len(self.masses), (len(self.masses) - 1) * count
+        rates = np.arange(1, 21)[:, np.newaxis] / size
+        moments = np.exp(rates * np.arange(size))
+        room = log(2 / _TAIL)
+        above = (count * np.log(moments @ self.masses) + room) / rates[:, 0]
+        below = (count * np.log((1 / moments) @ self.masses) + room) / rates[:, 0]
+        low = min(max(0, floor(-below.min())), last)
+        high = max(min(last, ceil(above.min())), low)
+        length = next_fast_len(max(high - low + 1, size), real=True)
+        whole = irfft(rfft(self.masses, length) ** count, length)
+        masses = np.roll(whole, -low)[: high - low + 1]
+        infinite = _TAIL - expm1(count * log1p(-self.infinite))
+        return _Losses(self.interval, self.lowest * count + low, masses, infinite)
+
+    def beside(self, other: "_Losses") -> "_Losses":
+        """Return the law of the sum of two independent losses."""
+        size = len(self.masses) + len(other.masses) - 1
+        length = next_fast_len(size, real=True)
+        ours, theirs = (rfft(each.masses, length) for each in (self, other))
+        masses = irfft(ours * theirs, length)[:size]
+        infinite = self.infinite + other.infinite - self.infinite * other.infinite
+        return _Losses(self.interval, self.lowest + other.lowest, masses, infinite)
+
+    def delta_at(self, epsilon: float) -> float:
+        """Return the hockey-stick divergence at epsilon."""
+        losses = (self.lowest + np.arange(len(self.masses))) * self.interval
+        larger = losses > epsilon
+        shares = -np.expm1(epsilon - losses[larger])
+        return self.infinite + float(self.masses[larger] @ shares)
 
 
 def _start_curve(start: Claim) -> _Curve:

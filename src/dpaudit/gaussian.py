@@ -39,7 +39,8 @@ from dpaudit.validation import check_fraction, check_nonnegative, check_positive
 __all__ = ["classical_mu", "gaussian_delta", "gaussian_epsilon", "gaussian_mu"]
 
 _SMALL = 1.0
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+_NODES, _WEIGHTS = (x[:, np.newaxis] for x in np.polynomial.legendre.leggauss(12))
+_TOGETHER = 2**8  # epsilons
 # More than the error of `gaussian_delta` and of the bisection: as a share of mu, of
 # epsilon, and where epsilon is about 0 of delta. What `gaussian_mu` takes off is more
 # than what `gaussian_epsilon` adds, so epsilons that are read back do not grow: with R
@@ -90,11 +91,13 @@ def _small_delta(epsilon: NDArray[np.float64], mu: NDArray[np.float64]) -> Any:
     size = np.abs(epsilon)
     with np.errstate(over="ignore", under="ignore"):
         middle = -size / mu
-        integral = np.zeros_like(mu)
-        # One node after the other: the same digits for arrays of any shape.
-        for node, weight in zip(_NODES, _WEIGHTS, strict=True):
-            x = np.maximum(middle + node * mu / 2, -1e9)
-            integral += weight * (1 + x * sqrt(pi / 2) * erfcx(-x / sqrt(2)))
+        integral = np.empty_like(mu)
+        for first in range(0, len(mu), _TOGETHER):
+            some = slice(first, first + _TOGETHER)
+            x = np.maximum(middle[some] + _NODES * mu[some] / 2, -1e9)
+            terms = _WEIGHTS * (1 + x * sqrt(pi / 2) * erfcx(-x / sqrt(2)))
+            # One node after the other: the same digits for arrays of any shape.
+            integral[some] = np.add.accumulate(terms)[-1]
         density = np.exp(-((middle + mu / 2) ** 2) / 2) / sqrt(2 * pi)
         delta = density * mu / 2 * np.maximum(integral, 0.0)
         return np.where(epsilon >= 0, delta, -np.expm1(-size) + np.exp(-size) * delta)

@@ -110,6 +110,24 @@ def test_one_step_is_the_closed_form(rate, multiplier, epsilon):
 
 
 @pytest.mark.parametrize(
+    ("epsilon", "multiplier", "rate", "steps", "mu"),
+    [(0.1, 0.9, 0.01, 1000, 0.0), (0.7, 1.2, 0.05, 200, 0.2), (0.1, 3.0, 0.3, 1, 0.3)],
+)
+def test_deltas_are_those_of_dp_accounting(epsilon, multiplier, rate, steps, mu):
+    # On the same grid, but for where it ends.
+    options = {"value_discretization_interval": rate / multiplier / 32}
+    law = privacy_loss_distribution.from_gaussian_mechanism(
+        multiplier, sampling_prob=rate, **options
+    ).self_compose(steps)
+    given = {"rate": rate, "steps": steps}
+    if mu:
+        start = privacy_loss_distribution.from_gaussian_mechanism(1 / mu, **options)
+        law, given["start"] = law.compose(start), GaussianDP(mu)
+    found = subsampled_delta(epsilon, multiplier, **given)
+    assert found == pytest.approx(law.get_delta_for_epsilon(epsilon), rel=1e-9)
+
+
+@pytest.mark.parametrize(
     ("epsilon", "delta", "rate"),
     [(1e-3, 1e-9, 0.01), (0.01, 1e-6, 0.3), (0.2, 1e-7, 0.01)],
 )
