@@ -158,7 +158,7 @@ def finish(axes: Axes, label: str, *, pad: float = 6.0) -> None:
     axes.set_xticks([], minor=True)
     axes.set_yticks([], minor=True)
     axes.set_xlabel(label, labelpad=pad)
-    axes.tick_params(which="both", length=0, pad=pad)
+    axes.tick_params(length=0, pad=pad)  # of others there are none
     axes.grid(axis="y")
     axes.set_axisbelow(True)
 

@@ -35,6 +35,7 @@ _VARIABLES = {
     REFUTED: "--refuted",
     **{colour: f"--series-{i}" for i, colour in enumerate(SERIES, start=1)},
 }
+_COLOUR = re.compile("|".join(_VARIABLES))
 
 # CSS pixels: around a mark, which speaks for all whose middle is in there, or nearly.
 _REACH, _NEAR = 9.0, 10.0
@@ -261,21 +262,25 @@ def _on_the_page(tag: str, ids: Mapping[str, str]) -> str:
 
     An id that nothing refers to goes, and so does a turn by nothing.
     """
-    tag = re.sub(r' transform="rotate\(-0 [^"]*"', "", tag)
-    tag = re.sub(
-        r' id="([^"]*)"', lambda m: f' id="{ids[m[1]]}"' if m[1] in ids else "", tag
-    )
-    tag = re.sub(r'xlink:href="#([^"]*)"', lambda m: f'href="#{ids[m[1]]}"', tag)
-    tag = re.sub(r"url\(#([^)]*)\)", lambda m: f"url(#{ids[m[1]]})", tag)
-    tag = _PLACES.sub(lambda m: _FRACTION.sub(_rounded, m[0]), tag)
+    if ' id="' in tag:
+        tag = re.sub(
+            r' id="([^"]*)"', lambda m: f' id="{ids[m[1]]}"' if m[1] in ids else "", tag
+        )
+    if "#" in tag:
+        tag = re.sub(r'xlink:href="#([^"]*)"', lambda m: f'href="#{ids[m[1]]}"', tag)
+        tag = re.sub(r"url\(#([^)]*)\)", lambda m: f"url(#{ids[m[1]]})", tag)
+        tag = _COLOUR.sub(lambda m: f"var({_VARIABLES[m[0]]})", tag)
+    if "." in tag:
+        tag = _PLACES.sub(lambda m: _FRACTION.sub(_rounded, m[0]), tag)
     tag = tag.replace(" stroke-dashoffset: 0;", "")  # as it is anyway
-    tag = re.sub(r' d="([^"]*)"', lambda m: f' d="{_in_steps(m[1])}"', tag)
-    # The family is the page's; matplotlib wrote fonts into every text, in one of two
-    # ways, by its version.
-    tag = re.sub(r"font: ((?:\w+ )*?)([\d.]+px) [^;\"]*", _font, tag)
-    tag = re.sub(r"font-family: [^;\"]*(?:; )?", "", tag)
-    for colour, variable in _VARIABLES.items():
-        tag = tag.replace(colour, f"var({variable})")
+    if ' d="' in tag:
+        tag = re.sub(r' d="([^"]*)"', lambda m: f' d="{_in_steps(m[1])}"', tag)
+    if tag.startswith("<text"):
+        tag = re.sub(r' transform="rotate\(-0 [^"]*"', "", tag)
+        # The family is the page's; matplotlib wrote fonts into every text, in one of
+        # two ways, by its version.
+        tag = re.sub(r"font: ((?:\w+ )*?)([\d.]+px) [^;\"]*", _font, tag)
+        tag = re.sub(r"font-family: [^;\"]*(?:; )?", "", tag)
     return tag
 
 

@@ -271,8 +271,8 @@ class _Losses:
     def of(cls, curve: _Curve, interval: float) -> Self:
         """Return the law on the grid whose curve is nowhere less than that one."""
         low, high = floor(curve.low / interval), ceil(curve.high / interval)
-        deltas = curve.delta(np.arange(low, high + 1) * interval)
-        deltas = np.minimum.accumulate(deltas)  # they never grow, but for rounding
+        losses = np.arange(low, high + 1, dtype=np.float64) * interval
+        deltas = np.minimum.accumulate(curve.delta(losses))  # but for rounding
         falls, gap = np.diff(deltas), expm1(interval)
         masses = np.append(falls / gap, 0.0)
         masses[0] += 1 - deltas[0]

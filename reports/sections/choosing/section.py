@@ -172,7 +172,7 @@ def winners(grid: Grid) -> list[Field]:
 @plots.picture("winners", "The mechanism with the least error, by d, k and signal")
 def winners_map(results: Results, narrow: bool) -> tuple[Figure, str]:
     """Draw a panel for each delta and k: lengths of rows upwards, signals across."""
-    fields = winners(shipped_grid())
+    fields = _fields()
     names = sorted({field.mechanism for field in fields} - {""})
     colours = dict(zip(names, SERIES, strict=False))
     letters = dict(zip(names, "ABCDEFGH", strict=False))
@@ -307,6 +307,12 @@ def advice_notes(held_out: pd.DataFrame) -> list[str]:
 
 
 @cache
+def _fields() -> list[Field]:
+    """Return the winners on the grid that ships."""
+    return winners(shipped_grid())
+
+
+@cache
 def _winners() -> list[tuple[str, str, list[Field], int]]:
     """Return who wins on the grid that ships, without a delta and with one.
 
@@ -314,7 +320,7 @@ def _winners() -> list[tuple[str, str, list[Field], int]]:
     """
     found = []
     for at in _DELTAS:
-        some = [f for f in winners(shipped_grid()) if f.mechanism and f.delta == at]
+        some = [f for f in _fields() if f.mechanism and f.delta == at]
         budget = f"δ = {delta(at)}" if at else "no δ"
         for name, _ in Counter(field.mechanism for field in some).most_common():
             mine = [field for field in some if field.mechanism == name]
