@@ -98,7 +98,10 @@ def test_a_start_takes_its_part_and_rare_rows_need_hardly_any_noise():
     assert noise_multiplier(1.0, 1e-2, rate=1e-4, steps=3) < 0.11
 
 
-@pytest.mark.parametrize(("rate", "multiplier"), [(0.1, 0.7), (0.01, 1.5)])
+@pytest.mark.parametrize(
+    ("rate", "multiplier"),
+    [(0.1, 0.7), (0.01, 1.5), (0.1, 0.02)],  # the last has losses beyond the grid
+)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_one_step_is_the_closed_form(rate, multiplier, epsilon):
     # With the row the law is a mixture, and (1 - q) P + q Q > e^eps P if and only if
