@@ -123,7 +123,15 @@ def points(
         for epsilon, identity in identities.items():
             jobs = _jobs(problem, candidate, epsilon, settings, identity, about)
             found.append(Point(candidate, epsilon, jobs, identity is not None))
+    asked = {*own, *settings["mechanisms"]}
+    if asked and failed.keys() >= asked:  # what is beside them was not asked for
+        raise _none(failed)
     return found, failed
+
+
+def _none(failed: Mapping[str, Exception]) -> InputError:
+    why = "; ".join(map(str, failed.values()))
+    return InputError(f"no mechanism could be compared: {why}")
 
 
 def _check_known(name: str) -> None:
@@ -252,8 +260,7 @@ def comparison_of(
             key = {"mechanism": name, "epsilon": epsilon, "measure": measure}
             rows.append({**key, **three, **said})
     if not audits:
-        why = "; ".join(map(str, failed.values()))
-        raise InputError(f"no mechanism could be compared: {why}")
+        raise _none(failed)
     shown = {row["mechanism"] for row in rows}
     for name, error in failed.items():
         if name not in shown:
