@@ -97,6 +97,16 @@ def test_runs_that_do_not_fit_have_the_same_data_in_one_cell_of_each_grid():
                 assert table["noise"].item() == pytest.approx(noise)
 
 
+def test_runs_that_do_not_fit_have_noise_of_their_own(monkeypatch):
+    cell = cell_of("robust-recovery", "dp-sggd")
+    ((_, (data, _)),) = recovery.haystacks(cell, recovery.cell_setting(cell))
+    groups = [(0, [data]), (1, [data])]
+    monkeypatch.setattr(recovery, "haystacks", lambda cell, setting: groups)
+    found = pd.DataFrame(recovery.recovery_paths(cell))
+    one, other = (each["error"].to_numpy() for _, each in found.groupby("repetition"))
+    assert (one != other).all()
+
+
 def test_final_errors_and_the_step_of_success():
     """Against the errors of all of so few steps. Of 40 runs about half are lost, and
     half come near and go away again: none or all of them is a chance of 2e-12."""

@@ -54,7 +54,8 @@ TOLERANCE = 1e-2
 """The paper's: an error up to here is a success."""
 
 _POINTS = 60  # of a curve
-_WORK = 2**23  # entries of the rows of the runs that go side by side
+_WORK = 2**23  # entries of the rows of the runs that go side by side, if all do
+_NEAR = 2**19  # or else: of rows that a processor keeps at hand
 
 
 def recovery_paths(cell: Cell) -> list[Record]:
@@ -136,12 +137,13 @@ def cell_setting(cell: Cell) -> dict[str, Any]:
 def haystacks(
     cell: Cell, setting: dict[str, Any], work: int = _WORK
 ) -> Iterator[tuple[int, list[Dataset]]]:
-    """Yield the number of the first run, and the data of some that fit together.
+    """Yield the number of the first run, and the data of some that go side by side.
 
-    That is, with `work` entries at most.
+    All of them if they have `work` entries at most, and else few.
     """
     n, d = int(setting["rows"]), int(setting["dimension"])
-    width = max(1, work // (n * d))
+    fit = n * d * cell.size <= work
+    width = cell.size if fit else max(1, min(work, _NEAR) // (n * d))
     for offset in range(0, cell.size, width):
         drawn = [
             haystack(
@@ -165,13 +167,13 @@ def _errors(
     seconds until there, for one run. It is asked only where they are wanted: on some
     machines a look at the processor's clock takes as long as a step.
     """
-    steps = {round(step) for step in kept}
+    steps, rng = {round(step) for step in kept}, cell.rng()
     for first, several in haystacks(cell, setting):
         truth = np.stack([np.asarray(each.subspace) for each in several])
         data = [each.rows for each in several]
         descent = build_descent(cell.mechanism, setting)
         clock = partial(_seconds_since, time.process_time(), len(data))
-        for step, latest in enumerate(descent.iterates(data, rng=cell.rng())):
+        for step, latest in enumerate(descent.iterates(data, rng=rng)):
             if step in steps:
                 bases = descent.objective.bases(latest, descent.n_components)
                 yield first, step, squared_distance(bases, truth), clock
