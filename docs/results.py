@@ -7,7 +7,7 @@
 on where it was stopped. What it finds is written to ``docs/results/``: a CSV file for
 each experiment, a line for each cell and quantity with one value for each repetition,
 and in ``runs.json`` with which seed and versions, and the time of the run that finished
-it. ``make tables`` draws it.
+it: of all of it, unless it went on from an earlier one. ``make tables`` draws it.
 
 ``check`` computes a random share of the cells anew. It fails unless nine of ten values
 of a cell are the same, up to a thousandth: rounding may turn a decision of a sampler,
@@ -39,6 +39,8 @@ from dpaudit.cli.running import working
 from dpaudit.reports.experiment import Cell, Experiment, cells, run
 from dpaudit.reports.page import render_pictures
 from dpaudit.reports.sections import Results, all_sections, plan
+from dpaudit.reports.sections.theorems.ledger import STATEMENTS
+from dpaudit.reports.sections.theorems.pictures import heard
 from dpaudit.reports.store import WorkStore
 
 __all__ = ["check", "drawn", "said", "table_of"]
@@ -47,17 +49,17 @@ FOLDER = Path(__file__).with_name("results")
 ROUNDING = 1e-10
 CHAINS = ("exponential-pca-gibbs",)
 ONCE = ("seconds", "seconds_reached")
-"""Times: of this machine, beside other work. Kept is the median of a cell."""
+"""Times: of this machine, beside other work. Kept is the median of a cell.
+
+A run that never comes within the tolerance takes for ever to get there.
+"""
 PEOPLE = ("east", "north", "x", "y")
 """Where each is on a map: not kept."""
 MEASURED = ("error", "reached", "captured_share", "random_share", "fit")
+_PHASES = ("robust-phases", "robust-phases-full", "robust-phases-reaper")
 DRAWN = {
     "robust-recovery": ("robust-recovery",),
-    "robust-phases": (
-        "robust-phases",
-        "robust-phases-full",
-        "robust-phases-reaper",
-    ),
+    **dict.fromkeys(("robust-phases", "robust-times", "robust-failures"), _PHASES),
     "robust-budgets": ("robust-budgets",),
     "robust-batches": ("robust-batches",),
     "robust-ranks": ("robust-ranks",),
@@ -81,9 +83,10 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
         part.insert(0, "quantity", name)
         parts.append(part.reset_index())
     found = pd.concat(parts, ignore_index=True)
-    if "seconds" in table.columns:
-        median = table.groupby(keys, sort=False)["seconds"].median().reset_index()
-        found = found.merge(median, on=keys)
+    if times := [name for name in ONCE if name in table.columns]:
+        endless = table.fillna(dict.fromkeys(times, np.inf))
+        medians = endless.groupby(keys, sort=False)[times].median().reset_index()
+        found = found.merge(medians, on=keys)
     order = {key: at for at, key in enumerate(map(tuple, table[keys].to_numpy()))}
     place = [order[key] for key in map(tuple, found[keys].to_numpy())]
     return found.iloc[np.lexsort([found["quantity"], place])]
@@ -180,7 +183,7 @@ def check(experiment: Experiment, cell: Cell) -> list[str]:
         wide(pd.DataFrame.from_records(records)),
         pd.read_csv(FOLDER / f"{experiment.name}.csv"),
     )
-    keys = [c for c in now.columns if not str(c).isdecimal() and c != "seconds"]
+    keys = [c for c in now.columns if not str(c).isdecimal() and c not in ONCE]
     values = [str(c) for c in now.columns if str(c).isdecimal()]
     now.columns = now.columns.map(str)
     for name in set(keys) - {"mechanism", "quantity"}:  # as they were written
@@ -212,18 +215,39 @@ def verdicts() -> dict[str, pd.DataFrame]:
     return {"robust-audits": table, "privacy-wall": table}
 
 
+def kept() -> Results:
+    """Return all that is kept, as a report has its results."""
+    known = {name: table_of(name) for name in runs()}
+    return Results("full", 0, plan("full", 0), known | verdicts())
+
+
+def figures() -> str:
+    """Return what the ledger says of the figures that are kept whole: Markdown."""
+    results = kept()
+    told = heard(results, STATEMENTS, {})
+    lines = ["| figure | what the paper says | verdict | checks |", "|---|---|---|---|"]
+    for each in STATEMENTS:
+        if each.rule in told:
+            parts = f"{each.paper}, {each.at}", each.says, *told[each.rule]
+            lines.append(f"| {' | '.join(parts)} |")
+    return "\n".join([*lines, ""])
+
+
 def drawn() -> dict[str, str]:
     """Return pictures of what is kept, as SVG files, by name."""
-    known = {name: pd.DataFrame() for needs in DRAWN.values() for name in needs}
-    known |= {name: table_of(name) for name in runs()}
-    results = Results("full", 0, plan("full", 0), known | verdicts())
+    results = kept()
     draw = {n: p for each in all_sections().values() for n, p in each.figures.items()}
-    there = [n for n, needs in DRAWN.items() if not runs().keys().isdisjoint(needs)]
+    there = [name for name, needs in DRAWN.items() if results.keys() >= {*needs}]
     return render_pictures({name: (draw[name](results),) for name in there})
 
 
 def said(name: str) -> str:
-    """Return what the report says of an experiment, and how it was run: Markdown."""
+    """Return what the report says of an experiment, and how it was run: Markdown.
+
+    Of "figures" it is what the ledger says of all of them.
+    """
+    if name == "figures":
+        return figures()
     about = runs()[name]
     known = verdicts() | {name: table_of(name)}
     notes = [
@@ -233,7 +257,8 @@ def said(name: str) -> str:
         if name in names and known.keys() >= {*names}
         for sentence in find(*(known[each] for each in names))
     ]
-    seconds, repetitions = about["seconds"], plan("full", 0)[name].repetitions
+    experiment = plan("full", 0)[name]
+    seconds, repetitions = sum(costs(experiment)), experiment.repetitions
     took = f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"
     how = (
         f"[{name}.csv](results/{name}.csv): {about['cells']} cells of {repetitions} "
