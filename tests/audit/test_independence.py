@@ -12,6 +12,7 @@ from dpaudit.attacks import BITS, PORTFOLIO, Identity
 from dpaudit.audit import Run, Verdict, audit
 from dpaudit.audit.game.pair_audit import PairAudit
 from dpaudit.audit.judged import UNFOUNDED
+from dpaudit.audit.sampling.draws import Memory
 from dpaudit.audit.sampling.sampler import Signs
 
 pytestmark = pytest.mark.usefixtures("in_few_rounds")
@@ -364,6 +365,23 @@ def test_what_was_computed_of_one_dataset_and_is_used_on_the_other_leaves_no_ver
 
     result = audited(mechanism, claim=PureDP(1.0), budget=60)
     assert result.verdict is Verdict.NO_VERDICT
+
+
+def test_what_code_holds_is_put_back_whatever_comes_of_a_look():
+    kept, seen = {"first": 1}, []
+
+    def draw():
+        seen.append({**kept})
+        kept["more"] = 3
+        if len(seen) == 2:
+            raise RuntimeError
+
+    memory = Memory(lambda data, rng: kept)
+    kept["second"] = 2
+    with pytest.raises(RuntimeError):
+        memory.matters(draw)
+    assert seen == [{"first": 1, "second": 2}, {"first": 1}]
+    assert kept == {"first": 1, "second": 2}
 
 
 def test_randomness_of_its_own_beside_a_log_is_no_noise_that_is_kept():

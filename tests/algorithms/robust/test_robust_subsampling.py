@@ -112,6 +112,13 @@ def test_one_step_is_the_closed_form(rate, multiplier, epsilon):
     assert exact <= found <= exact * 1.02 + 1e-12
 
 
+@pytest.mark.parametrize("steps", [2, 5, 40])
+def test_a_row_that_hardly_any_noise_hides_is_seen_if_any_step_takes_it(steps):
+    found = subsampled_delta(1.0, 0.02, rate=0.1, steps=steps)
+    seen = 1 - 0.9**steps
+    assert seen <= found <= seen * (1 + 1e-6)
+
+
 @pytest.mark.parametrize(
     ("epsilon", "multiplier", "rate", "steps", "mu"),
     [(0.1, 0.9, 0.01, 1000, 0.0), (0.7, 1.2, 0.05, 200, 0.2), (0.1, 3.0, 0.3, 1, 0.3)],
