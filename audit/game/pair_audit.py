@@ -224,8 +224,9 @@ class PairAudit:
         if (failure := _failure(self.first_look)) is not None:
             # That is a bug, and no leak.
             allowed = (
-                "; releases must be numbers, texts, numeric arrays, or lists or "
-                "dictionaries of these (a table with texts: its to_dict())"
+                "; releases must be numbers, texts, numeric arrays, or lists, "
+                "dictionaries or public attributes of these (a table with texts: its "
+                "to_dict(); an object with private attributes: its vars())"
             )
             raise MechanismError(
                 f"the mechanism {failure} on both datasets, every time"
