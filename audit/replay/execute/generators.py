@@ -134,7 +134,7 @@ _LEGACY: dict[str, Callable[..., Any]] = {
         lambda rng, size=None: rng.random(size),
     ),
     "randint": lambda rng, low, high=None, size=None, dtype=int: rng.integers(
-        low, high, size, dtype
+        low, high, size, dtype, told="randint"
     ),
 }
 _PYTHON: dict[str, Callable[..., Any]] = {
@@ -149,8 +149,10 @@ _PYTHON: dict[str, Callable[..., Any]] = {
     "choices": _choices,
 }
 _KEPT: dict[str, Callable[..., Any]] = {
-    "randint": lambda rng, a, b: rng.integers(a, b + 1),
-    "randrange": lambda rng, start, stop=None: rng.integers(start, stop),
+    "randint": lambda rng, a, b: rng.integers(a, b + 1, told="random.randint"),
+    "randrange": lambda rng, start, stop=None: rng.integers(
+        start, stop, told="random.randrange"
+    ),
     "choice": lambda rng, seq: seq[rng.integers(len(seq))],
     "shuffle": lambda rng, x: rng.shuffle(x),
     "sample": lambda rng, population, k: [

@@ -272,11 +272,13 @@ class DiscreteDraws:
         size: Any = None,
         dtype: Any = np.int64,
         endpoint: bool = False,
+        *,
+        told: str = "integers",
     ) -> Any:
         least, end = (0, low) if high is None else (low, high)
         given = low, high, size, dtype, endpoint
         if not (_is_number(least) and _is_number(end)):
-            return self._unfollowed("integers", *given)
+            return self._unfollowed("integers", *given, told=told)
         least, count = int(least), int(end) - int(least) + bool(endpoint)
         if count == 2 and np.dtype(dtype).kind in "iu":
             return self._coin_flip(least, least + 1, size=size, name="integers")
@@ -287,10 +289,10 @@ class DiscreteDraws:
             return made + least if least else made
         many = np.prod(1 if size is None else size) > _LONGEST_SEED
         if count < _SEEDS or many or ordinary:
-            return self._unfollowed("integers", *given)
+            return self._unfollowed("integers", *given, told=told)
         self.tape.check_thread()
         seed = self._next().integers(*given)
-        note = Unfollowed(place_of_caller(), _NOT_FOLLOWED.format("integers"))
+        note = Unfollowed(place_of_caller(), _NOT_FOLLOWED.format(told))
         for each in np.ravel(seed).tolist():
             self._streams.shared.seeds[each] = note
         return seed

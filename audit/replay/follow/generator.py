@@ -166,9 +166,9 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         return self._located(Family.UNIFORM, low, np.subtract(high, low), size)
 
-    def _unfollowed(self, name: str, *args: Any, **kwargs: Any) -> Any:
+    def _unfollowed(self, name: str, *args: Any, told: str = "", **kwargs: Any) -> Any:
         self.tape.check_thread()
-        self.tape.coin(f"{name} draws from a law that is not followed")
+        self.tape.coin(f"{told or name} draws from a law that is not followed")
         return getattr(self._next(), name)(*args, **kwargs)
 
     # -- choices

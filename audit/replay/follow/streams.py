@@ -209,7 +209,9 @@ class Bits:
         return Bits(self.rng.on(self.rng._streams.jumped(int(jumps))))
 
     def random_raw(self, size: Any = None, output: bool = True) -> Any:
-        return self.rng.integers(0, 2**64, size, dtype=np.uint64)
+        how: dict[str, Any] = {"dtype": np.uint64, "told": "random_raw"}
+        drawn = self.rng.integers(0, 2**64, size if output else 0, **how)
+        return drawn if output else None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -242,5 +244,6 @@ class Seeds:
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
         limit = np.iinfo(dtype).max
-        words = [self.rng.integers(0, limit, dtype=dtype) for _ in range(n_words)]
+        how: dict[str, Any] = {"dtype": dtype, "told": "generate_state"}
+        words = [self.rng.integers(0, limit, **how) for _ in range(n_words)]
         return np.array(words, dtype=dtype)

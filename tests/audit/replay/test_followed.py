@@ -1,5 +1,7 @@
 """Foreign code with transcripts and their losses: tests, intervals, both readings."""
 
+import random
+
 import numpy as np
 import pytest
 from replay_cases import line_of, right_late_sum, rows
@@ -8,7 +10,7 @@ from dpaudit import ApproxDP, GaussianDP, Pair, PureDP, Relation, UnsupportedErr
 from dpaudit.audit import audit, replay, white_box
 from dpaudit.audit.layers.layer import view_transcript
 from dpaudit.audit.replay.execute.executor import execute
-from dpaudit.audit.replay.follow.tape import LAZY
+from dpaudit.audit.replay.follow.tape import LAZY, Mode
 from dpaudit.audit.replay.judge import judge
 from dpaudit.audit.replay.judge.statistics import ReplayedMechanism
 from dpaudit.mechanism import HasTranscript, HasTranscriptLoss
@@ -82,6 +84,29 @@ def test_coins_have_no_transcript_and_returned_numbers_no_looks():
         return float(np.sum(x) + rng.laplace())
 
     assert all(execute(noisy_sum, np.ones((2, 1)), k).open for k in range(40))
+
+
+UNDER_ITS_NAME = {
+    "random_raw": lambda x, rng: rng.bit_generator.random_raw() % 7,
+    "generate_state": lambda x, rng: rng.bit_generator.seed_seq.generate_state(1),
+    "randint": lambda x, rng: np.random.RandomState(rng.bit_generator).randint(2**20),
+    "random.randint": lambda x, rng: random.randint(0, 2**20),
+    "random.randrange": lambda x, rng: random.randrange(2**20),
+    "integers": lambda x, rng: rng.integers(2**20),
+}
+
+
+@pytest.mark.parametrize("mode", [LAZY, Mode(decides=True, keeps=True)])
+@pytest.mark.parametrize("name", UNDER_ITS_NAME)
+def test_a_draw_is_named_as_the_code_names_it(name, mode):
+    trace = execute(UNDER_ITS_NAME[name], 0.5, 0, mode=mode)
+    told = {each.why for each in trace.tape.coins}
+    assert told == {f"{name} draws from a law that is not followed"}
+
+
+def test_bits_that_are_thrown_away_are_no_value():
+    raw = execute(lambda x, rng: rng.bit_generator.random_raw(3, False), 0.5, 0)
+    assert raw.value.size == 0
 
 
 def running_totals(x, rng):
