@@ -177,9 +177,15 @@ def _tenfold(value: float) -> str:
 def _brief(seconds: float) -> str:
     """Return a time in few letters.
 
-    >>> _brief(0.0021), _brief(0.5), _brief(3.14), _brief(31.4)
-    ('2ms', '.50s', '3.1s', '31s')
+    >>> _brief(0.000042), _brief(0.00042), _brief(0.0021)
+    ('42µs', '.4ms', '2ms')
+    >>> _brief(0.5), _brief(3.14), _brief(31.4)
+    ('.50s', '3.1s', '31s')
     """
+    if seconds < 0.0000995:
+        return f"{1e6 * seconds:.0f}µs"
+    if seconds < 0.00095:
+        return f"{1e3 * seconds:.1f}ms"[1:]
     if seconds < 0.0995:
         return f"{1e3 * seconds:.0f}ms"
     if seconds < 0.995:
