@@ -9,6 +9,7 @@ one pair enters. `tests/project/test_house.py` holds the limits.
 
 import ast
 import io
+import signal
 import subprocess
 import sys
 import tokenize
@@ -287,4 +288,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(
+            signal.SIGPIPE, signal.SIG_DFL
+        )  # who reads may stop, as head does
     main()

@@ -1,5 +1,8 @@
+import os
 import re
 import runpy
+import subprocess
+import sys
 from inspect import signature
 from pathlib import Path
 
@@ -60,6 +63,16 @@ def test_circles_and_chains_are_seen():
     line = {"a": {"b", "c"}, "b": {"c"}, "c": set()}
     assert HOUSE["circles"](line) == []
     assert HOUSE["longest_chain"](line) == ["a", "b", "c"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes end otherwise there")
+def test_who_reads_the_house_may_stop():
+    reader, writer = os.pipe()
+    os.close(reader)
+    house = [sys.executable, "-u", ROOT / ".ci/house.py"]
+    told = subprocess.run(house, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert told.stderr == b""
 
 
 def test_arrows_are_of_functions_and_type_checkers_too(arrows):
