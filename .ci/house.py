@@ -289,7 +289,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     if hasattr(signal, "SIGPIPE"):
-        signal.signal(
-            signal.SIGPIPE, signal.SIG_DFL
-        )  # who reads may stop, as head does
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # readers may stop, as head
     main()

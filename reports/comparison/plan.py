@@ -125,13 +125,13 @@ def points(
             found.append(Point(candidate, epsilon, jobs, identity is not None))
     asked = {*own, *settings["mechanisms"]}
     if asked and failed.keys() >= asked:  # what is beside them was not asked for
-        raise _none(failed)
+        raise _none(failed, "that was named ")
     return found, failed
 
 
-def _none(failed: Mapping[str, Exception]) -> InputError:
+def _none(failed: Mapping[str, Exception], which: str = "") -> InputError:
     why = "; ".join(map(str, failed.values()))
-    return InputError(f"no mechanism could be compared: {why}")
+    return InputError(f"no mechanism {which}could be compared: {why}")
 
 
 def _check_known(name: str) -> None:
