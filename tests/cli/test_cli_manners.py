@@ -55,6 +55,12 @@ def test_lists_are_narrowed_and_shells_complete_names():
     assert "laplace" not in some
     assert set(names("--refuted", "--family", "textbook")) < set(refuted)
     assert names("--search", "nothing has this") == []
+    assert "goe-gaussian" in names("--search", "replace-one")  # of every column
+    assert "opendp-laplace" in names("--search", "OpenDP")
+    for options in ((), ("--json",), ("--markdown",)):
+        empty = run("list", "--family", "covariance", "--search", "oja", *options)
+        assert (empty.exit_code, "see all with" in empty.stderr) == (0, True)
+        assert ("name" in empty.stdout) == (options == ("--markdown",))
     asked = {"_DPAUDIT_COMPLETE": "bash_complete", "COMP_CWORD": "2"}
     runner = CliRunner(env=asked | {"COMP_WORDS": "dpaudit audit symmetr"})
     done = runner.invoke(main, prog_name="dpaudit")

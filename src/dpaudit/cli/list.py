@@ -32,7 +32,9 @@ __all__ = ["list_command", "schema_command"]
     default=None,
     help="Only those whose claim is refuted, or is not.",
 )
-@click.option("--search", metavar="TEXT", help="Only those with TEXT in a column.")
+@click.option(
+    "--search", metavar="TEXT", help="Only those that are described with TEXT."
+)
 @click.option(
     "--columns",
     default="name,family,relation,claim,source,needs",
@@ -56,6 +58,9 @@ def list_command(
     entries = [e for e in entries if refuted in (None, e.expected_refuted)]
     if search is not None:
         entries = [entry for entry in entries if _has(entry, search.casefold())]
+    if not entries:
+        nothing = "no mechanism is like that: ask for less, or see all with"
+        click.echo(f"dpaudit: {nothing} dpaudit list", err=True)
     if as_json:
         print_json([_record(entry) for entry in entries])
         return
@@ -67,7 +72,7 @@ def list_command(
     heads = tuple(head for head, _ in chosen)
     if markdown:
         click.echo("\n".join(_markdown(heads, rows)))
-    else:
+    elif rows:
         print_table([heads, *rows])
 
 
@@ -93,8 +98,7 @@ def schema_command(name: str | None) -> None:
 
 def _has(entry: "Entry", text: str) -> bool:
     """Say whether what is known of an entry has a text, in upper or lower case."""
-    words = (entry.name, entry.family, entry.source, entry.summary, entry.made_by)
-    return any(text in word.casefold() for word in words)
+    return any(text in _COLUMNS[name][1](entry).casefold() for name in _SEARCHED)
 
 
 def _record(entry: "Entry") -> dict[str, Any]:
@@ -167,6 +171,10 @@ def _verdict(entry: "Entry") -> str:
     return f"**refuted** within {entry.refutation.releases:,} releases"
 
 
+_SEARCHED = (
+    *("name", "constructor", "family", "relations", "claim", "source", "summary"),
+    "needs",
+)
 _COLUMNS: dict[str, tuple[str, Callable[["Entry"], str]]] = {
     "name": ("name", lambda entry: entry.name),
     "constructor": ("constructor", lambda entry: entry.made_by),
