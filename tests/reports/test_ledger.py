@@ -166,9 +166,9 @@ def test_what_a_verdict_is_computed_from(told, verdict, said):
 @pytest.mark.parametrize(
     ("exponents", "chances", "word"),
     [
-        ({"CONSISTENT": "", "FASTER": ""}, [], "supported"),
+        ({"CONSISTENT": "", "FASTER": "", "WITHIN": ""}, [], "supported"),
         ({"CONSISTENT": "", "STEEPER": "", "VACUOUS": ""}, [], "supported in part"),
-        ({"CONSISTENT": "unmet", "WITHIN": ""}, [], "not decided"),
+        ({"CONSISTENT": "unmet", "STEEPER": ""}, [], "not decided"),
         ({"CONSISTENT": "unmet"}, [], "hypotheses not met"),
         ({"VACUOUS": "", "CONSISTENT": "unmet"}, [], "vacuous"),
         ({"CONTRADICTED": "", "FASTER": ""}, [], "CONTRADICTED"),

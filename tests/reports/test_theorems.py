@@ -134,7 +134,7 @@ def test_what_the_tolerance_lets_pass_is_said_and_why():
         assert told in findings.summary([bent])
         (printed,) = findings.score_rows([bent])
         assert (printed.verdict, printed.details) == (Ruling.WITHIN, "by 0.05")
-        assert stated([bent]) == "does not decide on"
+        assert stated([bent]) == "supports"
 
 
 def test_slopes_of_errors_that_are_hardly_below_a_guess_are_vacuous():

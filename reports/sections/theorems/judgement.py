@@ -48,6 +48,10 @@ all of four points with 1/16 at most, and with next to none by the means of many
 6. ``steeper than the bound on this grid``: the interval is above. Of bounds on the mean
    this is all that is said; where a bound is sure, no error is above it (1).
 
+A theorem is supported by rows of 4 and 5. Those within the tolerance count: with enough
+draws the interval misses any slope that is not exact, so else the theorem would be
+supported the less, the better it is measured.
+
 **How often that errs.** If the mean of log errors has any slope from p to f on this
 grid, 5 and 6 have probability 2.5 % each at most, since the interval must miss that
 slope to one side, where Student's interval has half of its 5 %; and less, since b must
@@ -116,6 +120,8 @@ class Ruling(StrEnum):
 
 VERDICTS = tuple(Ruling)[:8]
 """On exponents, in the order in which they are told."""
+AGREEING = VERDICTS[:3]
+"""With the theorem: a bound from above may be better than it says."""
 _ROUNDING = 1 + 1e-6
 _LOST = 0.05  # of the errors: as many may have no logarithm
 
@@ -185,7 +191,7 @@ def stated(found: Sequence[Score]) -> str:
     verdicts = [each.verdict for each in found if not each.row.unmet]
     if Ruling.CONTRADICTED in verdicts:
         return "contradicts"
-    agreeing = [verdict in (Ruling.CONSISTENT, Ruling.FASTER) for verdict in verdicts]
+    agreeing = [verdict in AGREEING for verdict in verdicts]
     if agreeing and all(agreeing):
         return "supports"
     return "supports in some variables only" if any(agreeing) else "does not decide on"

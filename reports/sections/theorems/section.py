@@ -224,16 +224,16 @@ def _ledger(results: Results) -> list[tuple[ledger.Statement, str, str]]:
 
 
 def _dissent(theorem: str, found: Sequence[Score]) -> str:
-    """Return which rows of a theorem, its hypotheses met, do not support it."""
+    """Return which rows of a theorem, its hypotheses met, are beside what it says."""
     where: dict[Ruling, list[str]] = {}
     for each in found:
         if each.row.theorem == theorem and not each.row.unmet:
             where.setdefault(each.verdict, []).append(each.row.variable)
-    agreeing = (Ruling.CONSISTENT, Ruling.FASTER)
+    as_said = (Ruling.CONSISTENT, Ruling.FASTER)
     return "; ".join(
         f"{verdict} in {listed(dict.fromkeys(variables))}"
         for verdict, variables in where.items()
-        if verdict not in agreeing
+        if verdict not in as_said
     )
 
 
