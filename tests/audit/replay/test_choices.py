@@ -99,7 +99,17 @@ def test_the_supremum_of_choices_is_that_of_the_best_outcomes():
 # One more row of class 1 multiplies its weight by e^(1/2), and the sum by
 # (e^(1/2) + e + 1)/(2 e^(1/2) + 1): so the loss of class 1 is the greater one.
 _TOTAL = math.log((math.exp(0.5) + math.e + 1) / (2 * math.exp(0.5) + 1))
+
+
+def fails_where_it_chooses_the_last(x, rng):
+    chosen = rng.choice(3, p=softmax(counts(x) / 2))
+    if chosen == 2:
+        raise ValueError("nothing of this class")
+    return int(chosen)
+
+
 EXACT = [
+    fails_where_it_chooses_the_last,
     lambda x, rng: int(rng.choice(3, p=softmax(counts(x) / 2))),
     lambda x, rng: rng.choice(["red", "green", "blue"], p=softmax(counts(x) / 2)),
     lambda x, rng: random.choices("abc", weights=np.exp(counts(x) / 2))[0],
