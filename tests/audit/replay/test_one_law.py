@@ -48,6 +48,7 @@ WAYS = {
     "Student": ("r.standard_t(3)", "-r.standard_t(3)"),
     "geometric": (
         "int(r.geometric(0.4))",
+        "int(0.4 + int(r.geometric(0.4)))",
         "int(np.floor(r.exponential() / -np.log(0.6))) + 1",
         "int(np.ceil(np.log(r.random()) / np.log(0.6)))",
     ),
