@@ -28,8 +28,9 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from dpaudit.algorithms.estimators.arguments import generator_of, validated
 from dpaudit.algorithms.estimators.auto import recommended
 from dpaudit.algorithms.estimators.budget import Budget
 from dpaudit.algorithms.estimators.fit_plan import FitPlan
@@ -38,7 +39,7 @@ from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
 from dpaudit.blocks import Rows, is_table, peek, restarts
 from dpaudit.errors import InputError, MechanismError
-from dpaudit.validation import check_count, check_fraction, check_matrix
+from dpaudit.validation import check_count, check_fraction, check_matrix, check_real
 
 __all__ = ["PrivatePCA"]
 
@@ -193,7 +194,7 @@ class PrivatePCA(
         MechanismError
             If the release says that there are no components; the budget is spent.
         """
-        budget, rng = self._budget(), _generator(self.random_state)
+        budget, rng = self._budget(), generator_of(self.random_state)
         X, width = self._check_rows(X)
         plan = budget.plan(self._chosen(budget, X, width), self.n_components, width)
         self.mean_ = self._centre(X, width, plan, rng)
@@ -242,7 +243,7 @@ class PrivatePCA(
         ndarray of shape (n_samples, n_components)
         """
         check_is_fitted(self, "components_")
-        X = self._validated(X, reset=False)
+        X = validated(self, X, reset=False)
         return (X - self.mean_) @ self.components_.T
 
     def inverse_transform(self, X: ArrayLike) -> Array:
@@ -337,25 +338,11 @@ class PrivatePCA(
             )
         return False
 
-    def _validated(self, X: Any, **how: Any) -> Any:
-        """Return what scikit-learn makes of X; its errors show no entry of it."""
-        types = getattr(X, "dtypes", (getattr(X, "dtype", None),))  # of a frame: many
-        if any(getattr(each, "kind", "") in ("m", "M") for each in types):
-            raise InputError("X must have numbers alone, got dates or times among them")
-        try:
-            return validate_data(self, X, dtype=[np.float64, np.float32], **how)
-        except ValueError as error:
-            first, _, more = str(error).partition("\n")
-        if first.startswith("could not convert"):
-            first = "X must have numbers alone, got a text that is none"
-        advice = "Reshape your data"
-        raise InputError(first + (f" {advice}" if advice in more else ""))
-
     def _check_rows(self, X: Any) -> tuple[Any, int]:
         """Return the data as they are to be read, and the number of features."""
         if is_table(X):
             # What is not finite is found in passing. No rows are rows.
-            X = self._validated(X, ensure_all_finite=False, ensure_min_samples=0)
+            X = validated(self, X, ensure_all_finite=False, ensure_min_samples=0)
             return X, int(X.shape[1])
         parts = {"centre": self._has_private_centre(), "norm": self._has_private_norm()}
         private = [part for part in parts if parts[part]]
@@ -375,22 +362,10 @@ class PrivatePCA(
             return mean
         if self.center is False:
             return np.zeros(width)
-        if np.shape(self.center) != (width,):
+        centre = check_real("center", self.center, f"numbers of shape ({width},)")
+        if centre.shape != (width,):
             raise InputError(
                 f"center must have shape ({width},), one entry for each feature, "
-                f"got shape {np.shape(self.center)}"
+                f"got shape {centre.shape}"
             )
-        return check_matrix("center", [self.center])[0].copy()
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    """Return the generator that scikit-learn's random states stand for."""
-    if isinstance(random_state, np.random.RandomState):
-        random_state = random_state.randint(2**32, size=4, dtype=np.uint32)
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        raise InputError(
-            "random_state must be None, an int >= 0, a Generator or a RandomState, "
-            f"got {random_state!r}"
-        ) from None
+        return check_matrix("center", [centre])[0].copy()

@@ -15,7 +15,7 @@ Nothing is copied that is an array already, and no more than one block is held.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain, islice
@@ -34,6 +34,8 @@ __all__ = ["Block", "Rows", "blocks", "is_table", "peek", "restarts"]
 Rows: TypeAlias = ArrayLike | Iterable[ArrayLike] | str | os.PathLike[str]
 """What `blocks` takes; arrays of Dask, Zarr and h5py too."""
 
+# What can be gone through, and has neither rows nor blocks of them.
+_NO_BLOCKS = (Mapping, Set, bytes, bytearray)
 # Numbers in a block: 2 MiB as float64, which stays in cache; and the least
 # number of rows, so that work per block, d^2 for a matrix, is little beside that of
 # its rows.
@@ -152,7 +154,8 @@ def is_table(data: object) -> bool:
         return not (data and np.ndim(data[0]) == 2)
     # A sparse matrix has a shape; that it does not convert is said later.
     like_array = hasattr(data, "__array__") or hasattr(data, "shape")
-    return like_array or not isinstance(data, Iterable)
+    iterable = isinstance(data, Iterable) and not isinstance(data, _NO_BLOCKS)
+    return like_array or not iterable
 
 
 def restarts(data: object) -> bool:
@@ -258,6 +261,10 @@ def _of_file(path: str, block_rows: int | None) -> Iterator[Block]:
             return []
         return [(each.st_ino, each.st_size, each.st_mtime_ns) for each in found]
 
+    ends = path.endswith((".parquet", ".pq", ".npy", ".zarr"))
+    if "\0" in path or not (ends or _has_magic(path)):
+        allowed = "a path must be of rows in a file .parquet, .npy or .zarr"
+        raise InputError(f"cannot read {path!r}: {allowed}")
     before, read = state(), _parquet_batches(path)
     if path.endswith(".npy"):
         read = _npy_pieces(path, block_rows)
@@ -270,6 +277,15 @@ def _of_file(path: str, block_rows: int | None) -> Iterator[Block]:
             raise
     if state() != before:
         raise InputError(f"{path!r} has changed while it was read")
+
+
+def _has_magic(path: str) -> bool:
+    """Say whether a file of another name begins as those of Parquet do."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"PAR1"
+    except OSError:
+        return False
 
 
 def _npy_pieces(path: str, block_rows: int | None) -> Iterator[Block]:

@@ -171,7 +171,7 @@ def check_numbers(
         If it holds anything but real numbers, or is ragged.
     """
     try:
-        masked = _masked(value)
+        masked = has_mask(value)
         # The mask would be lost, with a warning at times.
         array = np.empty(0) if masked else np.asarray(value)
         if array.dtype.kind == "O":
@@ -190,9 +190,10 @@ def check_numbers(
     return array
 
 
-def _masked(value: object) -> bool:
+def has_mask(value: object) -> bool:
+    """Say whether an array has a mask, or one in a list."""
     if isinstance(value, list | tuple):
-        return any(map(_masked, value))
+        return any(map(has_mask, value))
     return isinstance(value, np.ma.MaskedArray)
 
 

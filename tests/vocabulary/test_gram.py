@@ -293,11 +293,11 @@ def test_a_missing_package_is_named(monkeypatch):
 def test_files_that_hold_no_numbers_are_named(tmp_path):
     pyarrow = pytest.importorskip("pyarrow", reason=NO_PYARROW)
     writer = pytest.importorskip("pyarrow.parquet", reason=NO_PYARROW)
-    (tmp_path / "text").write_text("no table")
+    (tmp_path / "text.pq").write_text("no table")
     for name, column in (("words", ["a", "b"]), ("gaps", [1.0, None])):
         writer.write_table(pyarrow.table({"c": column}), tmp_path / name)
     for name, message in (
-        *(("nothing", r"cannot read .*nothing"), ("text", "is not a Parquet file")),
+        *(("nothing", r"cannot read .*nothing"), ("text.pq", "is not a Parquet file")),
         ("words", "column 'c' of .* must be numeric, got string"),
         ("gaps", "data must be finite, but row 1 has a NaN"),
     ):

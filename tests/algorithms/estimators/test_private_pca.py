@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from refusals import refused, refuses
+from scipy.sparse import csr_array
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpaudit import ApproxDP, Claim, GaussianDP, PrivatePCA, PureDP, Relation
@@ -391,6 +392,7 @@ test_bad_parameters_are_named = refused(
     ({"center": "private", "center_norm": 0.0}, "center_norm must be"),
     ({"center": "mean"}, r"center must be False.*sample mean depends"),
     ({"center": [1.0]}, r"center must have shape \(5,\)"),
+    ({"center": [[1.0], 2.0]}, r"center must be numbers of shape \(5,\)"),
     ({"center": [np.nan] * 5}, "center must be finite"),
     ({"random_state": -1}, "random_state must be"),
     ({"mechanism": "goe-gaussian", "delta": 0.0}, "goe-gaussian needs a delta > 0"),
@@ -409,6 +411,31 @@ def test_auto_takes_steps_where_they_lose_little_and_not_of_few_columns():
     budget = 2.6, 5e-9, Relation.ADD_REMOVE, 20, 4
     assert recommended(*budget) == "symmetrised-wishart"
     assert recommended(*budget, restarts=True) == "residual-step-pca"
+
+
+ROWS = rows_in(4, 6)
+test_no_rows_of_numbers_are_refused_by_name = refused(
+    (np.zeros(6, dtype=[("a", float), ("b", float)]), r"^X must.*entries have fields"),
+    ({"a": [1.0, 2.0]}, "^X must have numbers alone.*not 'dict'"),
+    ({1.0, 2.0}, "^X must have numbers alone.*not 'set'"),
+    (b"rows", "^X must have numbers alone.*a text"),
+    (np.array([[{}, 1.0]], dtype=object), "^X must have numbers alone.*not 'dict'"),
+    (np.array([[10**400, 1]], dtype=object), "^X must have numbers alone.*too large"),
+    ([[1j, 1.0]], "^X must have numbers alone.*not 'complex'"),
+    (ROWS + 1j, "^X must have numbers alone.*Complex data not supported"),
+    ([[1.0, 2.0], [3.0]], "^X must have numbers alone.*rows of several lengths"),
+    (np.ma.masked_greater(ROWS, 0.1), "^X must have numbers alone.*a masked array"),
+    (list(np.ma.masked_greater(ROWS, 0.1)), "^X must have numbers.*a masked array"),
+    (csr_array(ROWS), "^Sparse data was passed for X"),
+    (np.asmatrix(ROWS), "^X: np.matrix is not supported"),
+    (pd.Series([1.0, 2.0]), "^X: Expected a 2-dimensional container"),
+    (pd.DataFrame({"a": [1.0], 1: [2.0]}), "^Feature names are only .*X.columns"),
+    (None, "^X: Expected 2D array, got scalar"),
+    (np, "^X must have numbers alone.*not 'module'"),
+    ("rows.csv", r"^cannot read 'rows.csv': a path must be .*\.parquet"),
+    ("rows\0.npy", "^cannot read .*: a path must be of rows"),
+    by=lambda rows: PrivatePCA(1, random_state=0).fit(rows),
+)
 
 
 @pytest.mark.parametrize(
