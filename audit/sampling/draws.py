@@ -307,17 +307,11 @@ def _stacked(
 ) -> Batch | BaseException:
     """Return what a batched draw returns, or what it raises."""
     try:
-        drawn = many(fresh(data), count, rng)
-        outputs = read_stack(drawn)
+        outputs = read_stack(many(fresh(data), count, rng))
     except BaseException as error:
         if isinstance(error, DPAuditError) or raised_by_signal(error):
             raise
         return error
-    if outputs is None:
-        raise MechanismError(
-            "the mechanism's draw must return numbers, or a list of outputs, got "
-            + type(drawn).__name__
-        )
     lengths = [len(outputs)] if isinstance(outputs, list) else []
     if isinstance(outputs, Output) and outputs.numbers is not None:
         # Over so many outputs the first axis of each array runs.
@@ -368,7 +362,7 @@ def _one_of_many(mechanism: Any, data: Any, rng: np.random.Generator) -> Any:
     drawn = read_stack(mechanism.draw(data, 1, rng=rng))
     if isinstance(drawn, list):
         return drawn[0]
-    if drawn is None or drawn.numbers is None:
+    if drawn.numbers is None:
         return drawn
     return Output(drawn.layout, map_arrays(drawn.numbers, lambda array: array[0]))
 

@@ -30,6 +30,7 @@ import numpy as np
 from dpaudit.adapters import from_estimator
 from dpaudit.algorithms import entry
 from dpaudit.arrays import Array
+from dpaudit.attributes import check_awaited
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import DPAuditError, InputError, MechanismError
 from dpaudit.mechanism import HasComponents
@@ -255,6 +256,7 @@ def basis_of(name: str, built: Built, release: Any, setting: Setting, d: int) ->
     They are (d, k), orthonormal, of the span of the first k; NaN if the release is not
     finite or they are dependent.
     """
+    check_awaited(release)
     k, matrix = setting.n_components, False
     if isinstance(built.mechanism, HasComponents):
         arrays: Any = release if isinstance(release, Mapping) else np.asarray(release)

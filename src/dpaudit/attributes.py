@@ -14,10 +14,13 @@ A member of an enumeration is its name. What a class holds is not looked at.
 """
 
 import dataclasses
+from collections.abc import AsyncIterator, Awaitable, Coroutine
 from enum import Enum
 from numbers import Number
 from types import SimpleNamespace
 from typing import Any
+
+from dpaudit.errors import MechanismError
 
 __all__ = ["attributes_of"]
 
@@ -36,6 +39,7 @@ def attributes_of(value: Any) -> dict[str, Any] | None:
     >>> attributes_of(iter([3.5])) is None
     True
     """
+    check_awaited(value)
     kind = type(value)
     if isinstance(value, type | Number) or "<locals>" in kind.__qualname__:
         return None
@@ -61,6 +65,17 @@ def attributes_of(value: Any) -> dict[str, Any] | None:
         return None  # an entry, or a number, besides
     both = state if isinstance(state, tuple) else (state, None)
     return _public({name: part[name] for part in both if part for name in part})
+
+
+def check_awaited(value: object) -> None:
+    """Raise `MechanismError` if an async function returned it, before it is awaited."""
+    if isinstance(value, Awaitable | AsyncIterator):
+        if isinstance(value, Coroutine):
+            value.close()  # or Python warns of each
+        raise MechanismError(
+            f"the mechanism returns {type(value).__name__}, which nobody awaits: audit "
+            "a function that is not async, and returns asyncio.run(...)"
+        )
 
 
 def _public(held: dict[str, Any]) -> dict[str, Any] | None:

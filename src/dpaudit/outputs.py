@@ -46,7 +46,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpaudit.arrays import Array, Release
-from dpaudit.attributes import attributes_of
+from dpaudit.attributes import attributes_of, check_awaited
+from dpaudit.errors import MechanismError
 from dpaudit.printable import ADDRESS
 
 __all__ = [
@@ -103,7 +104,7 @@ def read(output: Any) -> Output:
     return _read(output, 0, leading=0).output
 
 
-def read_stack(outputs: Any) -> Output | list[Output] | None:
+def read_stack(outputs: Any) -> Output | list[Output]:
     """Return what a batched draw returned: outputs of one layout stacked, or a list.
 
     Parameters
@@ -114,20 +115,20 @@ def read_stack(outputs: Any) -> Output | list[Output] | None:
 
     Returns
     -------
-    Output, list of Output, or None
+    Output or list of Output
         The numbers of a single `Output` have the leading axis; the layout is that of
-        one of them. None for what is none of these.
+        one of them.
     """
-    if isinstance(outputs, Mapping):
-        stacked = _read(outputs, 0, leading=1).output
-        return None if stacked.numbers is None else stacked
-    tree = _array(outputs, leading=1)
-    if tree is not None:
+    mapped = isinstance(outputs, Mapping)
+    tree = _read(outputs, 0, 1) if mapped else _array(outputs, leading=1)
+    if tree is not None and (tree.output.numbers is not None or not mapped):
         return tree.output
     singles = outputs.tolist() if isinstance(outputs, np.ndarray) else outputs
     if isinstance(singles, list | tuple):
         return [read(single) for single in singles]
-    return None
+    check_awaited(outputs)
+    told = "the mechanism's draw must return numbers, or a list of outputs, got"
+    raise MechanismError(f"{told} {type(outputs).__name__}")
 
 
 def raised(error: BaseException) -> Output:
@@ -190,8 +191,7 @@ def _read(output: Any, depth: int, leading: int) -> _Tree:
     if isinstance(output, list | tuple):
         items = [(str(place), value) for place, value in enumerate(output)]
         return _branch("[]", items, depth, leading)
-    listed = _listed(output)
-    if listed is not None:
+    if (listed := _listed(output)) is not None:
         return _read(listed, depth + 1, leading)
     if (held := attributes_of(output)) is None:
         return _number(output)

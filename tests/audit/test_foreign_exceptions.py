@@ -3,6 +3,7 @@
 import signal
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from audit_cases import CLAIM, PAIR
 
 from dpaudit import MechanismError
 from dpaudit.attacks import Abnormal, Identity
-from dpaudit.audit import Run, audit, process_pool
+from dpaudit.audit import Run, audit, process_pool, replay
 from dpaudit.audit.sampling.sampler import Sampler
 from dpaudit.audit.sampling.workers import Workers
 from dpaudit.errors import ExecutorError
@@ -54,6 +55,47 @@ def test_what_is_raised_on_one_side_only_refutes_and_always_is_an_error(error):
     assert result.warnings == ()
     with pytest.raises(MechanismError, match=f"raises {error.__name__} on both"):
         audit(Raising(error, rows=0), **options)
+
+
+async def later(data, rng):
+    return data.sum() + rng.laplace()
+
+
+async def one_by_one(data, rng):
+    yield data.sum() + rng.laplace()
+
+
+class Later:
+    async def __call__(self, data, rng):
+        return data.sum() + rng.laplace()
+
+    async def release(self, data, *, rng):
+        return data.sum() + rng.laplace()
+
+
+class DrawnLater:
+    async def draw(self, data, size, *, rng):
+        return rng.laplace(size=size)
+
+
+ASYNC = {
+    "function": later,
+    "generator": one_by_one,
+    "partial": partial(later),
+    "called": Later().__call__,
+    "release": Later(),
+    "draw": DrawnLater(),
+    "hidden": lambda data, rng: later(data, rng),
+    "in a list": lambda data, rng: [later(data, rng), 1.0],
+}
+
+
+@pytest.mark.parametrize("name", ASYNC)
+@pytest.mark.parametrize("look", [audit, replay])
+def test_what_nobody_awaits_is_no_release(name, look):
+    """The coroutines are closed, of which Python would warn: an error here."""
+    with pytest.raises(MechanismError, match=r"which nobody awaits.*asyncio\.run"):
+        look(ASYNC[name], pair=PAIR, claim=CLAIM)
 
 
 def layouts(mechanism, executor):

@@ -369,13 +369,17 @@ def test_the_pair_made_of_the_data_reaches_the_sensitivity(relation, d):
     assert moved == pytest.approx(most * 4.0)
 
 
+async def later(data, rng, epsilon):
+    return moment(data)
+
+
 @pytest.fixture(scope="module")
 def found():
-    """Four that stand, one that falls, and five that fail."""
+    """Four that stand, one that falls, and six that fail."""
     own = {
         **{"careless": careless, "broken": broken, "leaves": leaves},
         **{"secretive": Secretive, "claimless": claimless, "as it is": AsItIs()},
-        "<b>odd</b>": WithoutPair(),
+        **{"<b>odd</b>": WithoutPair(), "later": later},
     }
     mechanisms = ["goe-gaussian", "symmetrised-wishart", "goe-gausian"]
     return compared(mechanisms, own=own, **SHORT | {"budget": 40, "row_norm": 0.6})
@@ -414,12 +418,14 @@ def test_verdicts_refute_or_do_not(found):
     assert verdicts["careless"] == "REFUTED"
     odd = "not audited: <b>odd</b> raised RuntimeError: there is none"
     assert verdicts["<b>odd</b>"] == odd
-    names = {"broken", "leaves", "claimless", "goe-gausian", "secretive"}
+    names = {"broken", "leaves", "claimless", "goe-gausian", "secretive", "later"}
     assert set(found.failed) == names
     for name, said in {
         "broken": "raised ZeroDivisionError: no rows, no luck",
         "secretive": "raised RuntimeError: not telling",
         "leaves": "raised SystemExit: 0",
+        "later": "the mechanism returns coroutine, which nobody awaits: audit a "
+        "function that is not async, and returns asyncio.run(...)",
         "goe-gausian": "unknown mechanism 'goe-gausian'; did you mean 'goe-gaussian'?",
     }.items():
         assert verdicts[name] == f"failed: {said}"

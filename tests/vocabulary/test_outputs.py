@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refuses
 
 from dpaudit.batches import Batch
+from dpaudit.errors import MechanismError
 from dpaudit.outputs import Output, raised, read, read_stack
 
 
@@ -219,7 +221,7 @@ def test_a_distance_is_the_largest_difference_and_numbers_are_copies():
     kind = type("E" * 200, (Exception,), {})
     assert len(raised(kind()).layout) <= 80
     for output in ("words", None, {}, {"a": None}):
-        assert read_stack(output) is None
+        refuses("draw must return numbers", read_stack, output, error=MechanismError)
     words = read_stack(["no", 1.0])
     assert [word.layout for word in words] == ["value 'no'", "shape ()"]
     assert len(read_stack(np.array(["no", "yes"]))) == 2

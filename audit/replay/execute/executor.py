@@ -241,6 +241,8 @@ def execute(
         try:
             with tape.running():
                 reader.read(released if tape.final is None else tape.final)
+        except DPAuditError:
+            raise
         except Exception as error:  # an object of its own that fails when it is read
             reader.words.append(raised(error).layout)
     whole = reader.joined()
