@@ -161,12 +161,34 @@ def test_what_names_the_columns(folder, line):
 def test_files_may_begin_with_a_mark_and_pairs_are_named_one_way(folder):
     (folder / "a.csv").write_bytes(b"\xef\xbb\xbf1,2\n3,4\n")
     (folder / "b.csv").write_bytes(b"\n\n1,2\n3,4\n")
-    for name in ("a.csv", "b.csv"):
+    (folder / "c.csv").write_bytes(b"1,2\r\n\r\n3,4\r\n \r\n")
+    (folder / "d.csv").write_text("a,b\n1,2,\n3,4,\n")
+    for name in ("a.csv", "b.csv", "c.csv", "d.csv"):
         assert read_rows(folder / name).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    (folder / "e.csv").write_text('\n\na\n1\n""\n\n')
+    assert np.isnan(read_rows(folder / "e.csv")[1:]).tolist() == [[True]]
     with pytest.raises(InputError, match="--data and --dimension exclude each other"):
         chosen(folder, "rows.npy", "drop:1", dimension=2)
     with pytest.raises(InputError, match="is add-remove, not replace-one"):
         chosen(folder, "rows.npy", "drop:1", relation="replace-one")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1,2\n3\n5,6\n", "line 2 of .* as the first line, 2, got 1$"),
+        ('a,b\n"1\n",2\n3\n', "line 4 of .* as the first line, 2, got 1$"),
+        ("1,2\n3,4,\n", "line 2 of .* as the first line, 2, got 3$"),
+        ("a\n1,2\n", "line 2 of .* as the first line, 1, got 2$"),
+        ("1\n\n3\n", "line 2 of .* as the first line, 1, got 0$"),
+        ("1,2,\n3,4,\n", "every line of .* ends with a comma too many$"),
+        ("a;b\n1;2\n", "must have commas between them, got ';'$"),
+        ("1\t2\n", r"must have commas between them, got '\\t'$"),
+    ],
+)
+def test_lines_of_other_lengths_and_other_separators_are_named(folder, text, message):
+    (folder / "a.csv").write_text(text)
+    refuses(message, read_table, folder / "a.csv", content="data")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ A line without names is a row like the others, and one that mixes names with num
 an error: no row is taken for names, and no names are taken for a row, in silence.
 """
 
+import csv
 import json
 import re
 import warnings
@@ -99,6 +100,10 @@ def read_table(path: Path, *, content: str) -> Any:
                     table = pd.read_csv(
                         path, header=header, low_memory=False, index_col=False
                     )
+                # A line that is too short would have blanks at its end, one without
+                # any field be left out.
+                if table.shape[1] == 1 or table.iloc[:, -1].isna().any():
+                    _check_lines(path)
             else:
                 table = pd.read_parquet(path)
         except ImportError:
@@ -106,11 +111,36 @@ def read_table(path: Path, *, content: str) -> Any:
                 f"reading {str(path)!r} needs pyarrow (pip install pyarrow); "
                 "CSV files need nothing"
             ) from None
-        except pd.errors.ParserWarning:
-            raise InputError(
-                f"the rows of {str(path)!r} must have as many fields as the first line"
-            ) from None
+        except (pd.errors.ParserWarning, pd.errors.ParserError):
+            _check_lines(path)
+            raise
     return table.set_axis([str(column) for column in table.columns], axis="columns")
+
+
+def _check_lines(path: Path) -> None:
+    """Raise unless all lines of a CSV file have as many fields as the first.
+
+    Empty ones do not count, but for those in the midst of a single column. A last field
+    that is empty everywhere is none.
+    """
+    wanted, empty, ends = 0, 0, False
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        lines = csv.reader(file)
+        for fields in lines:
+            if not fields or (len(fields) == 1 and fields[0].isspace()):
+                empty = empty or lines.line_num
+                continue
+            wanted, ends = wanted or len(fields), ends or bool(fields[-1].strip())
+            place, found = lines.line_num, len(fields)
+            if wanted == 1 and empty > 1:
+                place, found = empty, 0
+            if found != wanted:
+                raise InputError(
+                    f"line {place} of {str(path)!r} must have as many fields as the "
+                    f"first line, {wanted}, got {found}"
+                )
+    if wanted and not ends:
+        raise InputError(f"every line of {str(path)!r} ends with a comma too many")
 
 
 def read_rows(path: Path) -> Any:
@@ -190,6 +220,11 @@ def _names(path: Path) -> list[str] | None:
 
     line = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False)
     fields = [str(field).strip() for field in line.iloc[0]]
+    if len(fields) == 1 and (other := re.search(r"[;\t|]", fields[0])):
+        raise InputError(
+            f"the fields of {str(path)!r} must have commas between them, got "
+            f"{other.group()!r}"
+        )
     values = [field for field in fields if _is_value(field)]
     names = [field for field in fields if field and not _is_value(field)]
     if names and values:
