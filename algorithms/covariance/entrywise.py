@@ -156,7 +156,7 @@ class GaussianPerturbation(SecondMomentMechanism, GaussianCalibrated, ABC):
     """sqrt(<S, W>) over the norm of S named by `sensitivity_norm`."""
 
     @classmethod
-    def _at(cls, mu: float, claim: Claim, **fields: Any) -> Self:
+    def _at(cls, mu: float, claim: Claim, /, **fields: Any) -> Self:
         made = cls(sigma=1.0, claim=claim, **fields)
         norm, relation = cls.sensitivity_norm, made.relation
         bound = second_moment_sensitivity(norm, relation, made.row_norm)

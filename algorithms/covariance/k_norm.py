@@ -166,7 +166,7 @@ class KNormCovariance(SecondMomentMechanism, PureCalibrated):
     sensitivity_norm: ClassVar[MatrixNorm] = "nuclear"
 
     @classmethod
-    def _at(cls, epsilon: float, claim: Claim, **fields: Any) -> Self:
+    def _at(cls, epsilon: float, claim: Claim, /, **fields: Any) -> Self:
         made = cls(scale=1.0, claim=claim, **fields)
         return replace(made, scale=made.sensitivity.value / epsilon)
 

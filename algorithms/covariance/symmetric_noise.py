@@ -227,7 +227,7 @@ class SymmetrisedWishart(SecondMomentMechanism, PureCalibrated):
     sensitivity_norm = "nuclear"
 
     @classmethod
-    def _at(cls, epsilon: float, claim: Claim, **fields: Any) -> Self:
+    def _at(cls, epsilon: float, claim: Claim, /, **fields: Any) -> Self:
         made = cls(scale=1.0, claim=claim, **fields)
         return replace(made, scale=made.sensitivity.value / (2 * epsilon))
 

@@ -273,13 +273,7 @@ def efficient_excess(epsilon: float, delta: float) -> int:
     )
 
 
-def _check_epsilon(epsilon: float) -> float:
-    epsilon = check_positive("epsilon", epsilon)
-    if epsilon > LARGEST_EPSILON:
-        raise InputError(
-            f"epsilon must be at most {LARGEST_EPSILON:g}, got {epsilon!r}"
-        )
-    return epsilon
+_check_epsilon = partial(check_positive, "epsilon", largest=LARGEST_EPSILON)
 
 
 def _check_delta(delta: float, relation: Relation) -> float:

@@ -37,6 +37,7 @@ ball). The weight is ours.
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,6 +57,9 @@ __all__ = ["GaussianMean", "LaplaceMean"]
 @dataclass(frozen=True, kw_only=True)
 class MeanMechanism(OnClippedRows):
     """The sum of clipped rows, and their number if it is private, plus noise."""
+
+    lost: ClassVar[type[GaussianDP | PureDP]]
+    """What a distance between answers costs, in units of the noise's scale."""
 
     @abstractmethod
     def scale(self, dimension: int) -> float:
@@ -109,6 +113,12 @@ class MeanMechanism(OnClippedRows):
             return Pair(0 * row, np.vstack([0 * row, row]), self.relation)
         return Pair(-row, row, self.relation)
 
+    def exact_claim(self, pair: Pair) -> Claim:
+        """Return mu-GDP or pure DP at the distance of the answers over the scale."""
+        moved = np.linalg.norm(self.answers(pair.data) - self.answers(pair.neighbour))
+        distance = float(moved) / self.scale(pair.data.shape[1])
+        return self.lost(distance) if distance > 0 else NO_LOSS
+
     def _count_weight(self, dimension: int) -> float:
         return self.row_norm * dimension**-0.25
 
@@ -117,17 +127,13 @@ class MeanMechanism(OnClippedRows):
             return sums.total
         return np.append(sums.total, self._count_weight(len(sums.total)) * sums.n_rows)
 
-    def _distance(self, pair: Pair) -> float:
-        """Return how far the query moves, in units of the noise's scale."""
-        moved = np.linalg.norm(self.answers(pair.data) - self.answers(pair.neighbour))
-        return float(moved) / self.scale(pair.data.shape[1])
-
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianMean(MeanMechanism, GaussianCalibrated):
     """The query plus spherical Gaussian noise, which is mu-GDP."""
 
     mu: Positive
+    lost = GaussianDP
 
     def scale(self, dimension: int) -> float:
         return self.sensitivity(dimension) / self.mu
@@ -141,17 +147,13 @@ class GaussianMean(MeanMechanism, GaussianCalibrated):
         scale = self.scale(np.shape(data)[1])
         return (releases - (mean + other_mean) / 2) @ (mean - other_mean) / scale**2
 
-    def exact_claim(self, pair: Pair) -> Claim:
-        """Return mu-GDP with mu the distance of the two means."""
-        distance = self._distance(pair)
-        return GaussianDP(distance) if distance > 0 else NO_LOSS
-
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceMean(MeanMechanism, PureCalibrated):
     """The query plus noise of density proportional to exp(-||z||/s), epsilon-DP."""
 
     epsilon: Positive
+    lost = PureDP
 
     def scale(self, dimension: int) -> float:
         return self.sensitivity(dimension) / self.epsilon
@@ -168,8 +170,3 @@ class LaplaceMean(MeanMechanism, PureCalibrated):
             for rows in (data, other)
         )
         return (far - near) / self.scale(np.shape(data)[1])
-
-    def exact_claim(self, pair: Pair) -> Claim:
-        """Return the smallest pure epsilon of a pair: the distance of its answers."""
-        distance = self._distance(pair)
-        return PureDP(distance) if distance > 0 else NO_LOSS

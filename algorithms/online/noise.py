@@ -155,26 +155,24 @@ class CalibratedNoise(Noise):
 
 
 @dataclass(frozen=True)
-class PublishedNodeNoise(Noise):
-    """Section 2.3.2, for a node of the whole: sqrt(50 log^3(m/delta)) R^2/epsilon."""
+class _PrintedNoise(Noise):
+    """Noise that is printed for (epsilon, delta)."""
 
     epsilon: Positive
     delta: Fraction
 
     ratio = 1.0
+
+
+class PublishedNodeNoise(_PrintedNoise):
+    """Section 2.3.2, for a node of the whole: sqrt(50 log^3(m/delta)) R^2/epsilon."""
 
     def deviation(self, *, uses: float, length: int, row_norm: float) -> float:
         return sqrt(50 * log(length / self.delta) ** 3) * row_norm**2 / self.epsilon
 
 
-@dataclass(frozen=True)
-class PublishedStepNoise(Noise):
+class PublishedStepNoise(_PrintedNoise):
     """Algorithm 1, for a single step: sqrt(2 log(1.25/delta)) R^2/epsilon."""
-
-    epsilon: Positive
-    delta: Fraction
-
-    ratio = 1.0
 
     def deviation(self, *, uses: float, length: int, row_norm: float) -> float:
         return row_norm**2 / classical_mu(self.epsilon, self.delta)
@@ -201,11 +199,9 @@ def accumulate(nodes: Array) -> Array:
 
 def differences(prefixes: Array) -> Array:
     """Return the nodes of prefixes, shape (..., m, q)."""
-    nodes = np.array(prefixes, dtype=np.float64)
-    for step in range(1, nodes.shape[-2] + 1):
-        if before := parent(step):
-            nodes[..., step - 1, :] -= prefixes[..., before - 1, :]
-    return nodes
+    from_zero = np.insert(np.asarray(prefixes, dtype=np.float64), 0, 0.0, axis=-2)
+    steps = np.arange(1, from_zero.shape[-2])
+    return from_zero[..., 1:, :] - from_zero[..., steps & (steps - 1), :]
 
 
 class NoiseMemory(ABC):

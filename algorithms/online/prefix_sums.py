@@ -150,7 +150,7 @@ class PrefixSums(RowSequence, Checked, GaussianCalibrated, ABC):
     pair_length: ClassVar[int] = 8
 
     @classmethod
-    def _at(cls, mu: float, claim: Claim, **fields: Any) -> Self:
+    def _at(cls, mu: float, claim: Claim, /, **fields: Any) -> Self:
         return cls(noise=CalibratedNoise(mu), claim=claim, **fields)
 
     # What a subclass says

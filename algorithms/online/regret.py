@@ -85,8 +85,7 @@ def rewards(data: ArrayLike, bases: Array) -> Array:
 def best_fixed_reward(data: ArrayLike, n_components: int) -> float:
     """Return OPT, the sum of the k largest eigenvalues of the second-moment matrix."""
     rows = check_matrix("data", data, min_rows=1)
-    k = check_count("n_components", n_components)
-    check_rank(k, rows.shape[1])
+    _, k = _sizes(rows.shape[1], n_components)
     return float(np.linalg.eigvalsh(gram(rows).moment)[-k:].sum())
 
 
@@ -106,8 +105,7 @@ def regret(data: ArrayLike, bases: Array) -> Array:
 def follow_the_leader(data: ArrayLike, n_components: int) -> Array:
     """Return the exact leaders after every row, (n, d, k): no noise, no privacy."""
     rows = check_matrix("data", data, min_rows=1)
-    k = check_count("n_components", n_components)
-    check_rank(k, rows.shape[1])
+    _, k = _sizes(rows.shape[1], n_components)
     return leading_bases(np.cumsum(rows[:, :, None] * rows[:, None, :], axis=0), k)
 
 

@@ -13,8 +13,9 @@ r"""Which rows a step reads, and by which public number their sum is divided.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import sqrt
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,16 +94,11 @@ class PoissonBatches(RandomBatches):
         B > 0: a public number by which sums are divided.
     """
 
-    rate: Positive
+    rate: Annotated[float, partial(check_positive, largest=1.0)]
     batch_size: Positive
 
     least_rows: ClassVar[int] = 0
     counts_rows: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.rate > 1:
-            raise InputError(f"rate must be at most 1, got {self.rate!r}")
 
     @classmethod
     def of_rows(

@@ -13,7 +13,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, wraps
 from inspect import Parameter, signature
 from types import FunctionType, MethodType
-from typing import Any, Self, TypeVar, cast, get_type_hints
+from typing import Any, ClassVar, Self, TypeVar, cast, get_type_hints
 
 from dpaudit import ApproxDP, Claim, GaussianDP, InputError, PureDP
 from dpaudit.gaussian import gaussian_mu
@@ -147,17 +147,23 @@ class _HandingOn(classmethod):  # type: ignore[type-arg]
         return constructor
 
 
-class PureCalibrated:
-    """A mechanism that has the least noise for a pure epsilon."""
+class _Calibrated:
+    """A mechanism that has the least noise for a promise."""
+
+    _least: ClassVar[str]
+    """The field by which it is told; what has another one has an `_at` of its own."""
 
     @classmethod
-    def _at(cls, epsilon: float, claim: Claim, **fields: Any) -> Self:
-        """Return the mechanism at the least noise for epsilon, with the claim.
-
-        Of a class with a field `epsilon`; what has another field says what it is.
-        """
+    def _at(cls, least: float, claim: Claim, /, **fields: Any) -> Self:
+        """Return the mechanism at the least noise for what it is told by."""
         kind: Any = cls
-        return kind(epsilon=epsilon, claim=claim, **fields)
+        return kind(**{cls._least: least}, claim=claim, **fields)
+
+
+class PureCalibrated(_Calibrated):
+    """A mechanism that has the least noise for a pure epsilon."""
+
+    _least = "epsilon"
 
     @hands_on()
     @classmethod
@@ -167,17 +173,10 @@ class PureCalibrated:
         return cls._at(epsilon, PureDP(epsilon), **fields)
 
 
-class GaussianCalibrated:
+class GaussianCalibrated(_Calibrated):
     """A mechanism that has the least noise for a mu of Gaussian DP."""
 
-    @classmethod
-    def _at(cls, mu: float, claim: Claim, **fields: Any) -> Self:
-        """Return the mechanism at the least noise for mu, with the claim.
-
-        Of a class with a field `mu`; what has another field says what it is.
-        """
-        kind: Any = cls
-        return kind(mu=mu, claim=claim, **fields)
+    _least = "mu"
 
     @hands_on()
     @classmethod

@@ -197,9 +197,7 @@ def noise_multiplier(
     """
     epsilon = check_positive("epsilon", epsilon)
     delta = check_fraction("delta", delta)
-    rate = check_positive("rate", rate)
-    if rate > 1:
-        raise InputError(f"rate must be at most 1, got {rate!r}")
+    rate = check_positive("rate", rate, largest=1.0)
     steps = check_count("steps", steps)
     if delta <= 10 * _ROUNDING * (100 + steps):
         raise InputError(

@@ -158,9 +158,8 @@ class DPPCA(OneComponent):
 
         The tail is that of the gradients; its own zeta is not used.
         """
-        mean = MeanEstimation.calibrated(epsilon, delta, tail=tail)
-        fields = cls._scaled(epsilon, delta, **fields)
-        return cls(mean=mean, claim=ApproxDP(epsilon, delta), **fields)
+        fields["mean"] = MeanEstimation.calibrated(epsilon, delta, tail=tail)
+        return cls._scaled(epsilon, delta, claim=ApproxDP(epsilon, delta), **fields)
 
     @hands_on(*_SIZES, also="_scaled", scale_share=0.2, step_sizes=POWER_STEPS)
     @classmethod
@@ -178,9 +177,9 @@ class DPPCA(OneComponent):
         `calibrated` in the window, what gradients are truncated to, in its share for
         the scale, and in its step sizes, `POWER_STEPS`.
         """
-        mean = MeanEstimation(split=GaussianSplit(epsilon, delta), tail=window)
-        fields = cls._scaled(epsilon, delta, **fields)
-        return cls(mean=mean, claim=ApproxDP(epsilon, delta), **fields)
+        split = GaussianSplit(epsilon, delta)
+        fields["mean"] = MeanEstimation(split=split, tail=window)
+        return cls._scaled(epsilon, delta, claim=ApproxDP(epsilon, delta), **fields)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -343,12 +342,9 @@ class RankKDPPCA(ReleasesBasis, MinibatchPCA):
         k = check_count("n_components", n_components)
         epsilon = check_positive("epsilon", epsilon)
         share = epsilon / k, check_fraction("delta", delta) / k
-        return cls(
-            n_components=k,
-            mean=MeanEstimation.calibrated(epsilon, delta, tail=tail, uses=k),
-            claim=ApproxDP(epsilon, delta),
-            **cls._scaled(*share, **fields),
-        )
+        fields["mean"] = MeanEstimation.calibrated(epsilon, delta, tail=tail, uses=k)
+        fields |= {"n_components": k, "claim": ApproxDP(epsilon, delta)}
+        return cls._scaled(*share, **fields)
 
     @property
     def _scale_budget(self) -> BudgetTree:

@@ -35,14 +35,12 @@ import numpy as np
 from dpaudit import ApproxDP, Pair
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
-from dpaudit.algorithms.streaming.dp_pca import DPPCA, RankKDPPCA
+from dpaudit.algorithms.streaming.dp_pca import _SIZES, DPPCA, RankKDPPCA
 from dpaudit.algorithms.streaming.mean_budget import GaussianSplit
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
 from dpaudit.algorithms.streaming.minibatch_pca import POWER_STEPS, RowBatch
 from dpaudit.algorithms.streaming.windows import DEFAULT_BALL, Window
 from dpaudit.validation import check_count, check_length
-
-_SIZES = "step_sizes", "batch_constant", "batch_size", "row_norm"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +62,10 @@ class KDPPCA(RankKDPPCA):
         **fields: Any,
     ) -> Self:
         """Return the mechanism with the parts of `DPPCA.tuned` for each component."""
-        return cls(
-            n_components=check_count("n_components", n_components),
-            mean=MeanEstimation(split=GaussianSplit(epsilon, delta), tail=window),
-            claim=ApproxDP(epsilon, delta),
-            **cls._scaled(epsilon, delta, **fields),
-        )
+        fields["n_components"] = check_count("n_components", n_components)
+        split = GaussianSplit(epsilon, delta)
+        fields["mean"] = MeanEstimation(split=split, tail=window)
+        return cls._scaled(epsilon, delta, claim=ApproxDP(epsilon, delta), **fields)
 
     @property
     def _scale_budget(self) -> BudgetTree:

@@ -114,7 +114,7 @@ class NoisyOja(TakesSteps, OnProducts, GaussianCalibrated):
         return HarmonicSteps(DEFAULT_NUMERATOR / self.unit, DEFAULT_OFFSET)
 
     @classmethod
-    def _at(cls, mu: float, claim: Claim, **fields: Any) -> Self:
+    def _at(cls, mu: float, claim: Claim, /, **fields: Any) -> Self:
         made = cls(sigma=1.0, claim=claim, **fields)
         return replace(made, sigma=made.sensitivity_of(made.rank) / mu)
 

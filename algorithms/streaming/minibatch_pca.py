@@ -25,7 +25,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from math import floor, log
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -140,11 +140,11 @@ class MinibatchPCA(TakesSteps, OnStream):
         bins_per_octave: int = 1,
         zeta: float = 0.01,
         **fields: Any,
-    ) -> dict[str, Any]:
-        """Return fields with a finder of the scale; options: see `TopEigenvalue`."""
+    ) -> Self:
+        """Return a mechanism with a finder of the scale; see `TopEigenvalue`."""
         options = {"bins_per_octave": bins_per_octave, "group_constant": group_constant}
         finder = TopEigenvalue.calibrated(epsilon, delta, zeta=zeta, **options)
-        return {"scale_finder": finder, **fields}
+        return cls(scale_finder=finder, **fields)
 
     @property
     @abstractmethod

@@ -21,13 +21,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, Rng, check_rank
+from dpaudit.algorithms.covariance.second_moment import OnClippedRows
+from dpaudit.algorithms.shared.bases import ReleasesBasis, Rng, check_rank
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.claims import Claim, PureDP
 from dpaudit.gram import gram
-from dpaudit.neighbours import Neighbouring, Relation
-from dpaudit.validation import Checked, Count, Positive, check_count
+from dpaudit.neighbours import Relation
+from dpaudit.validation import Count, Positive, check_count
 
 __all__ = ["PureSubspaceMechanism", "SubspaceMechanism"]
 
@@ -72,22 +73,10 @@ def orthonormalise(matrices: Array) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubspaceMechanism(ReleasesBasis, Batched[ArrayLike], Checked):
-    """A private basis of k principal components, for rows clipped to a public norm.
-
-    Parameters
-    ----------
-    claim : Claim
-        What is promised under `relation`.
-    relation : Relation
-    row_norm : float
-        Public bound on the l2 norm of a row; longer rows are clipped onto it.
-    """
+class SubspaceMechanism(ReleasesBasis, OnClippedRows):
+    """A private basis of k principal components, for rows clipped to a public norm."""
 
     n_components: Count
-    claim: Claim
-    relation: Neighbouring = Relation.ADD_REMOVE
-    row_norm: Positive = 1.0
 
     @abstractmethod
     def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:

@@ -199,7 +199,7 @@ class PowerMethod(NoisyPowerMethod, GaussianCalibrated):
     sigma: Positive
 
     @classmethod
-    def _at(cls, mu: float, claim: Claim, **fields: Any) -> Self:
+    def _at(cls, mu: float, claim: Claim, /, **fields: Any) -> Self:
         made = cls(sigma=1.0, claim=claim, **fields)
         return replace(made, sigma=sqrt(made.iterations) * made.step_sensitivity / mu)
 
@@ -246,7 +246,7 @@ class LaplacePowerMethod(NoisyPowerMethod, PureCalibrated):
     unit_scale: Positive
 
     @classmethod
-    def _at(cls, epsilon: float, claim: Claim, **fields: Any) -> Self:
+    def _at(cls, epsilon: float, claim: Claim, /, **fields: Any) -> Self:
         made = cls(unit_scale=1.0, claim=claim, **fields)
         length = made.iterations * sqrt(made.n_components) * made.step_sensitivity
         return replace(made, unit_scale=length / epsilon)

@@ -41,8 +41,9 @@ on top of the bit generator of the caller. Without one the library would use
 from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -50,7 +51,7 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.third_party import base
 from dpaudit.arrays import Array
-from dpaudit.errors import InputError
+from dpaudit.validation import check_positive
 
 __all__ = [
     "DiffprivlibBingham",
@@ -92,14 +93,7 @@ class DiffprivlibLaplace(_ScalarNoise):
 class DiffprivlibGaussian(_ScalarNoise, base.ApproximateScalarSum):
     """``diffprivlib.mechanisms.Gaussian`` on a sum: the classical constant."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.epsilon > 1:
-            raise InputError(
-                "epsilon must be in (0, 1] for the Gaussian mechanism of diffprivlib, "
-                f"got {self.epsilon!r}"
-            )
-
+    epsilon: Annotated[float, partial(check_positive, largest=1.0)] = 1.0
     mechanism: ClassVar[str] = "Gaussian"
 
 

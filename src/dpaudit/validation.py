@@ -68,9 +68,8 @@ def check_positive(
     if not (math.isfinite(number) and number > 0):
         raise InputError(f"{name} must be a finite number > 0, got {value!r}")
     if not smallest <= number <= largest:
-        raise InputError(
-            f"{name} must be from {smallest:g} to {largest:g}, got {value!r}"
-        )
+        span = f"from {smallest:g} to" if smallest else "at most"
+        raise InputError(f"{name} must be {span} {largest:g}, got {value!r}")
     return number
 
 

@@ -129,9 +129,9 @@ def first_cell():
 
 
 test_points_outside_a_range_are_refused = refused(
-    (measures.PUBLISHED, {"epsilon": 1.0}, "epsilon must be from 0 to 0.9"),
-    (measures.AG_PUBLISHED, {"epsilon": 2.0}, "epsilon must be from 0 to 1"),
-    (measures.PRIVATE_OJA, {"n": 1e7}, "n must be from 0 to"),
+    (measures.PUBLISHED, {"epsilon": 1.0}, "epsilon must be at most 0.9"),
+    (measures.AG_PUBLISHED, {"epsilon": 2.0}, "epsilon must be at most 1"),
+    (measures.PRIVATE_OJA, {"n": 1e7}, "n must be at most"),
     (measures.GOE, {"n": 1000.5}, "n must be a whole number"),
     (measures.GOE, {"d": 1.0}, "d must be an integer >= 2"),
     (measures.GOE, {"epsilon": "much"}, "epsilon must be a real number"),

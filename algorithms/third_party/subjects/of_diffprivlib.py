@@ -52,7 +52,6 @@ def _mechanism(
         stated=f"mechanisms/{stated}",
         claim=None if delta is None else ApproxDP(epsilon, delta),
         relation="replace-one",
-        sized=True,
     )
     def randomise(data: Any, rng: Any) -> Any:
         made = getattr(import_module("diffprivlib.mechanisms"), name)(**arguments)
@@ -67,7 +66,6 @@ def _chosen(name: str, stated: str) -> None:
         _ONE_REAL,
         stated=f"mechanisms/{stated}",
         relation="replace-one",
-        sized=True,
     )
     def choose(data: Any, rng: Any) -> Any:
         made = getattr(import_module("diffprivlib.mechanisms"), name)
@@ -172,25 +170,27 @@ def _both(data: Any) -> Any:
     return labels
 
 
-@_of("models.LinearRegression", _APART, stated="models/linear_regression.py:182")
-def regression(data: Any, rng: Any) -> Any:
-    """Fit a line with an intercept."""
-    made = _models().LinearRegression(epsilon=1.0, bounds_X=_UNIT, bounds_y=_UNIT)
-    made.fit(data[:, :1], data[:, 1])
-    return np.append(made.coef_, made.intercept_)
+def _regression(shown: str, *, intercept: bool) -> None:
+    """List a fit of a line, with an intercept or through the origin."""
 
-
-@_of(
-    "models.LinearRegression(fit_intercept=False)",
-    _APART,
-    stated="models/linear_regression.py:182",
-)
-def regression_through_zero(data: Any, rng: Any) -> Any:
-    """Fit a line through the origin."""
-    made = _models().LinearRegression(
-        epsilon=1.0, bounds_X=_UNIT, bounds_y=_UNIT, fit_intercept=False
+    @_of(
+        f"models.LinearRegression{shown}",
+        _APART,
+        stated="models/linear_regression.py:182",
     )
-    return made.fit(data[:, :1], data[:, 1]).coef_
+    def regression(data: Any, rng: Any) -> Any:
+        made = (
+            _models()
+            .LinearRegression(
+                epsilon=1.0, bounds_X=_UNIT, bounds_y=_UNIT, fit_intercept=intercept
+            )
+            .fit(data[:, :1], data[:, 1])
+        )
+        return np.append(made.coef_, made.intercept_) if intercept else made.coef_
+
+
+_regression("", intercept=True)
+_regression("(fit_intercept=False)", intercept=False)
 
 
 def _naive_bayes(shown: str, fit: Callable[[Any, Any], Any], more: str = "") -> None:

@@ -46,7 +46,6 @@ def _list(
         claim=PureDP(1.0 + _SLACK) if claim is None else claim,
         relation=relation,
         stated="its map at distance 1",
-        sized=relation == "replace-one",
     )
     def measure(data: Any, rng: Any) -> Any:
         return made()(read(data))

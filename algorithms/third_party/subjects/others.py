@@ -18,6 +18,7 @@ moves a sum of clipped gradients by at most 1 if it is added or removed, so nois
 standard deviation 1 is 1/2-zCDP.
 """
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -68,7 +69,6 @@ def _noise(name: str, *delta: float) -> None:
         "scalar:0,1:rows=1",
         claim=ApproxDP(1.0, *delta) if delta else None,
         relation="replace-one",
-        sized=True,
         stated="by its sensitivity",
     )
     def add_noise(data: Any, rng: Any) -> Any:
@@ -148,58 +148,44 @@ for _name in ("COUNT", "SUM", "MEAN"):
 
 
 _local = Subjects(__name__, "multi_freq_ldpy", "multi-freq-ldpy")
-_VALUES = 4
+_FLAT = "pure_frequency_oracles"
+_PEOPLE: dict[str, tuple[str, Callable[[Any], tuple[Any, ...]]]] = {
+    _FLAT: ("codes:4:rows=1", lambda row: (int(row), 4)),
+    "mdim_freq_est": ("binary:2:rows=1", lambda row: ([*map(int, row)], [2, 2], 2)),
+}
+"""Who answers, by where a protocol is: of one of four values, or two binary ones."""
 
 
-def _oracle(module: str, name: str, shown: str, line: int, *more: Any) -> None:
-    """List what one person with one of four values sends."""
-
-    @_local(
-        f"{module}.{shown}",
-        f"codes:{_VALUES}:rows=1",
-        relation="replace-one",
-        sized=True,
-        stated=f"pure_frequency_oracles/{module}.py:{line}",
-    )
-    def send(data: Any, rng: Any) -> Any:
-        library = import_module(f"multi_freq_ldpy.pure_frequency_oracles.{module}")
-        sent = getattr(library, name)(int(data[0]), _VALUES, 1.0, *more)
-        return np.atleast_1d(np.asarray(sent, dtype=np.float64))
-
-
-_oracle("GRR", "GRR_Client", "GRR_Client", 17)
-_oracle("UE", "UE_Client", "UE_Client(optimal)", 17, True)
-_oracle("UE", "UE_Client", "UE_Client(symmetric)", 17, False)
-_oracle("HE", "HE_Client", "HE_Client", 18)
-_oracle("SS", "SS_Client", "SS_Client", 17)
-_oracle("LH", "LH_Client", "LH_Client", 21)
-_oracle("ADP", "ADP_Client", "ADP_Client", 17)
-
-
-def _tuple_of(module: str, name: str, line: int, *more: Any) -> None:
-    """List what one person with two binary attributes sends."""
+def _sent(
+    folder: str, module: str, name: str, line: int, *more: Any, how: str = ""
+) -> None:
+    """List what one person sends."""
+    domain, given = _PEOPLE[folder]
 
     @_local(
-        f"{module}.{name}",
-        "binary:2:rows=1",
+        f"{module}.{name}{how}",
+        domain,
         relation="replace-one",
-        sized=True,
-        stated=f"mdim_freq_est/{module}.py:{line}",
+        stated=f"{folder}/{module}.py:{line}",
     )
     def send(data: Any, rng: Any) -> Any:
-        library = import_module(f"multi_freq_ldpy.mdim_freq_est.{module}")
-        sent = getattr(library, name)(
-            [int(each) for each in data[0]], [2, 2], 2, 1.0, *more
-        )
-        return np.concatenate(
-            [np.atleast_1d(np.asarray(part, dtype=np.float64)) for part in sent]
-        )
+        library = import_module(f"multi_freq_ldpy.{folder}.{module}")
+        sent = getattr(library, name)(*given(data[0]), 1.0, *more)
+        parts = sent if isinstance(sent, tuple | list) else [sent]
+        return np.concatenate([np.asarray(part, dtype=float).ravel() for part in parts])
 
 
-_tuple_of("SPL_solution", "SPL_GRR_Client", 14)
-_tuple_of("SMP_solution", "SMP_GRR_Client", 14)
-_tuple_of("RSpFD_solution", "RSpFD_GRR_Client", 9)
-_tuple_of("RSpFD_solution", "RSpFD_UE_zero_Client", 41)
+_sent(_FLAT, "GRR", "GRR_Client", 17)
+_sent(_FLAT, "UE", "UE_Client", 17, True, how="(optimal)")
+_sent(_FLAT, "UE", "UE_Client", 17, False, how="(symmetric)")
+_sent(_FLAT, "HE", "HE_Client", 18)
+_sent(_FLAT, "SS", "SS_Client", 17)
+_sent(_FLAT, "LH", "LH_Client", 21)
+_sent(_FLAT, "ADP", "ADP_Client", 17)
+_sent("mdim_freq_est", "SPL_solution", "SPL_GRR_Client", 14)
+_sent("mdim_freq_est", "SMP_solution", "SMP_GRR_Client", 14)
+_sent("mdim_freq_est", "RSpFD_solution", "RSpFD_GRR_Client", 9)
+_sent("mdim_freq_est", "RSpFD_solution", "RSpFD_UE_zero_Client", 41)
 
 _jax = Subjects(__name__, "jax_privacy", "jax-privacy")
 

@@ -42,14 +42,10 @@ class Subject:
         dataset is the input of a mechanism, or what one person has.
     claim : Claim
     relation : Relation or None
-        None if the documentation names no relation.
+        None if the documentation names no relation. Under REPLACE_ONE the number of
+        rows is public and fixed: that of the domain.
     stated : str
         Where the claim, and the relation if there is one, are stated.
-    least : int
-        Datasets with fewer rows are refused: that nothing can be computed of no rows is
-        no finding.
-    sized : bool
-        Whether the number of rows is public and fixed: that of the domain.
     """
 
     shelf: str
@@ -61,8 +57,6 @@ class Subject:
     claim: Claim
     relation: Relation | None
     stated: str
-    least: int = 1
-    sized: bool = False
 
     def __post_init__(self) -> None:
         Domain.parse(self.domain)
@@ -90,14 +84,18 @@ class OfLibrary:
     """Few libraries take a generator; most draw from the operating system."""
 
     def release(self, data: Any, *, rng: Rng) -> Any:
-        """Return one release of the library."""
+        """Return one release of the library.
+
+        Of no rows it is refused: that nothing can be computed of them is no finding.
+        """
         known = subjects_of(self.shelf)
         subject = known[check_name("subject", self.name, tuple(known))]
-        least = Domain.parse(subject.domain).n_rows if subject.sized else subject.least
-        if len(data) < least or (subject.sized and len(data) > least):
+        sized = subject.relation is Relation.REPLACE_ONE
+        least = Domain.parse(subject.domain).n_rows if sized else 1
+        if len(data) < least or (sized and len(data) > least):
             raise InputError(
-                f"data must have {least} rows{'' if subject.sized else ' or more'}, "
-                f"got {len(data)}"
+                f"data must have {least} rows{'' if sized else ' or more'}, got "
+                f"{len(data)}"
             )
         return subject.make(data, rng)
 
@@ -136,12 +134,10 @@ class Subjects:
         stated: str,
         claim: Claim | None = None,
         relation: Relation | str | None = None,
-        **rows: Any,
     ) -> Callable[[Make], Make]:
         """Return a decorator that lists a function as a subject.
 
-        The claim is pure differential privacy at epsilon 1 by default; `rows` are
-        ``least`` and ``sized``.
+        The claim is pure differential privacy at epsilon 1 by default.
         """
 
         def put(make: Make) -> Make:
@@ -156,7 +152,6 @@ class Subjects:
                     claim=PureDP(1.0) if claim is None else claim,
                     relation=None if relation is None else Relation.parse(relation),
                     stated=stated,
-                    **rows,
                 )
             )
             return make

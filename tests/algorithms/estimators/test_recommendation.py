@@ -208,7 +208,7 @@ def test_without_a_gap_the_first_is_never_much_worse_nor_without_eigenvalues():
         ({"n": 29}, "n epsilon/k must be at least 10 unless .* got 9.67"),
         ({"k": 20}, "k must be an integer >= 1 and <= 19, got 20"),
         ({"d": 1001}, "d must be an integer >= 2 and <= 1000"),
-        ({"gap": 0.4}, "gap must be from 0 to 0.333333"),
+        ({"gap": 0.4}, "gap must be at most 0.333333"),
         ({"gap": 0.1, "n": 10**11}, "gap/row_norm.* at most 1e.09, got 1e.10"),
         ({"row_norm": None}, "row_norm may be None only with n and a spectrum"),
         ({"row_norm": None, "gap": 0.1}, "row_norm may be None only with n and a"),
