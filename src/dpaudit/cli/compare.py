@@ -87,10 +87,10 @@ def compare_command(
 
     A page and a CSV file show how much variance they keep, the largest principal angle,
     the error, the run time and the verdict of a short audit. Without a NAME of the
-    catalogue, yours is compared with all that suit. Your own is what dpaudit audit
-    takes, or a class or function that takes epsilon (and delta, relation, row_norm,
-    n_components), and releases a second-moment matrix (d, d), a basis (d, k) or a
-    vector (d,), or has components.
+    catalogue, yours is compared with all that suit. Yours is what dpaudit audit takes,
+    or a class or function that takes epsilon (and delta, relation, row_norm,
+    n_components). It releases a second-moment matrix (d, d), a basis (d, k) or a vector
+    (d,), or has components.
 
     The comparison is not private: choosing a mechanism by its result on private rows is
     a release that no claim counts. Take public or synthetic rows.
