@@ -10,7 +10,7 @@ from dpaudit.audit.judged import PrintedResult
 from dpaudit.audit.replay.judge.judgement import Finding, Step
 from dpaudit.audit.replay.judge.primitive_audits import PrimitiveAudit
 from dpaudit.audit.replay.judge.remedies import remedy_for
-from dpaudit.audit.replay.laws.composition import DeltaAt
+from dpaudit.audit.replay.laws.composition import DeltaAt, pure_epsilon
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.printable import printable
@@ -126,8 +126,9 @@ class ReplayResult(PrintedResult):
         `assumes` says, it may be a hundredth too small.
     delta : DeltaAt or None
         The delta that breaks the claim, where a proof goes by one; that of a pure claim
-        mostly goes by the loss. Or, of a release with normal noise that does not break
-        it, the delta at the epsilon of the claim; the loss of such noise is infinite.
+        mostly goes by the loss. Or, where nothing breaks the claim, the delta at its
+        epsilon: of a release with normal noise, whose loss is infinite, or the most
+        that it may be by the deltas of trusted primitives.
     seed : int
     seconds : float
     assumes : str
@@ -222,8 +223,14 @@ class ReplayResult(PrintedResult):
         drawn = f", repeated {self.repeats} times" if again else ""
         drawn += f", {self.samples:,} releases a side" if self.samples else ""
         loss = "not known" if math.isnan(self.loss) else f"{self.loss:.4g}"
-        if any(step.family == "trusted" for step in self.steps) and loss != "not known":
-            loss = f"at most {loss}, as far as what is trusted keeps its promise"
+        trusted = [step.loss for step in self.steps if step.family == "trusted"]
+        if self.loss == math.inf and not self.refuted:
+            if any(map(math.isnan, trusted)):
+                loss = "inf: what is trusted has a delta, and promises no bound"
+            elif pure_epsilon(self.claim) is None:
+                loss = "inf, and the claim asks for no bound"
+        elif trusted and loss != "not known":
+            loss = f"{loss}, as far as what is trusted keeps its promise"
         if self.assumes and not self.refuted and loss != "not known":
             loss = f"about {loss}, if {self.assumes}"
         lines = [
@@ -234,7 +241,8 @@ class ReplayResult(PrintedResult):
             f"  loss           {loss}",
         ]
         if self.delta is not None:
-            lines.append(f"  delta          {self.delta}")
+            most = "at most " * bool(trusted and not self.refuted)
+            lines.append(f"  delta          {most}{self.delta}")
         if self.event is not None:
             lines.append(f"  event          {printable(self.event)}")
         if self.explored is not None and not self.refuted:

@@ -111,21 +111,20 @@ def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
     beyond = promised > 0 and not (within or over or unknown)
     coins = [*first.tape.coins, *second.tape.coins, *there.coins, *here.coins]
     if judgement.loss == np.inf:
-        unmoved = *there.unmoved, *here.unmoved
-        coins += [Unfollowed(place, _ALIKE) for place in unmoved]
+        coins += [Unfollowed(at, _ALIKE) for at in (*there.unmoved, *here.unmoved)]
     if unknown:
         judgement.followed = False
         for way in (there, here):
             if way.unknown_at is not None:
                 judgement.find("coin", way.unknown_place, _NOT_KNOWN)
                 break
-    if promised:
-        judgement.loss += promised
+    judgement.loss += promised
     # The supremum over secret batches is that of these distances, which others follow.
     sampled = there.sampled and judgement.sees == "transcript"
     more = pure is not None and sampled and spent.supremum > most
     if judgement.followed and finite and not (over or beyond or more):
         if possible or pure is not None:
+            judgement.delta = Composition.added(claim, (spent, back_spent))
             return
     beyond |= more or (over and (finite or not judgement.findings))
     judgement.exceeds = more or (sampled and _exceeds(spent, claim))

@@ -69,7 +69,8 @@ class DeltaAt:
     epsilon : float
         Where it is most beyond the claim, or that of the claim.
     delta : float
-        A lower bound of what the steps lose beyond epsilon.
+        A lower bound of what the steps lose beyond epsilon. Where primitives are
+        trusted to have a delta, and the claim holds, an upper one.
     allowed : float
         The delta that the claim has there.
     """
@@ -232,6 +233,25 @@ class Composition:
         each = (pure_epsilon(bound) for bound in self.bounds)
         return float(sum(math.inf if epsilon is None else epsilon for epsilon in each))
 
+    @property
+    def _sums(self) -> tuple[float, float] | None:
+        """All epsilons and all deltas added up, None where a step has neither."""
+        kinds = {type(bound) for bound in self.bounds}
+        if not (math.isfinite(self.supremum) and kinds <= {PureDP, ApproxDP}):
+            return None
+        each = [bound.parameters for bound in self.bounds]
+        epsilon = self.supremum + sum(one["epsilon"] for one in each)
+        return epsilon, sum(one.get("delta", 0.0) for one in each)
+
+    @staticmethod
+    def added(claim: Claim, ways: Sequence["Composition"]) -> DeltaAt | None:
+        """Return the sum of the deltas of bounds, if these keep a claim either way."""
+        named, sums = claim.parameters.get("epsilon"), [each._sums for each in ways]
+        delta = max((both[1] for both in sums if both is not None), default=0.0)
+        if named is None or not delta or not all(each._adds_up(claim) for each in ways):
+            return None
+        return DeltaAt(float(named), delta, float(claim.delta_at(named)))
+
     def _adds_up(self, claim: Claim) -> bool:
         """Say whether the claim follows by the simplest theorems of composition.
 
@@ -242,10 +262,8 @@ class Composition:
             return False
         allowed = claim.delta_at(EPSILONS) + 1e-12
         kinds = {type(bound) for bound in self.bounds}
-        if math.isfinite(self.supremum) and kinds <= {PureDP, ApproxDP}:
-            each = [bound.parameters for bound in self.bounds]
-            epsilon = self.supremum + sum(one["epsilon"] for one in each)
-            delta = sum(one.get("delta", 0.0) for one in each)
+        if (sums := self._sums) is not None:
+            epsilon, delta = sums
             if isinstance(claim, PureDP | ApproxDP):
                 most = claim.parameters["epsilon"] * (1 + 1e-9)
                 enough = delta <= claim.parameters.get("delta", 0.0) * (1 + 1e-9)

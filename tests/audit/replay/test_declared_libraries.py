@@ -258,7 +258,7 @@ def test_the_map_of_a_measurement_bounds_its_loss(use):
     )
     assert (str(enough.verdict), enough.findings) == ("NOT_REFUTED", ())
     assert enough.loss == pytest.approx(1.0)
-    assert "at most 1" in str(enough)
+    assert "1, as far as what is trusted keeps" in str(enough)
     assert str(over.verdict) == "NOT_FOLLOWED"
     assert over.findings[0].kind in ("distance", "budget")
     assert "test_declared_libraries.py" in over.findings[0].where

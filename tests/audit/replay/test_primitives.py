@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 from replay_cases import line_of, rows
 
-from dpaudit import ApproxDP, GaussianDP, InputError, Pair, PureDP
+from dpaudit import (
+    ApproxDP,
+    GaussianDP,
+    InputError,
+    Pair,
+    PureDP,
+    ZeroConcentratedDP,
+)
 from dpaudit.audit.replay import invariant, primitive, replay
 from dpaudit.audit.replay.declare import primitives as internals
 from dpaudit.audit.replay.judge.statistics import ReplayedMechanism
@@ -173,7 +180,37 @@ def test_promises_are_held_to_their_sensitivity_and_added_up():
     assert over.loss == pytest.approx(1.2)
     enough = judged(two_of_them, claim=ApproxDP(1.2, 1e-6))
     assert (str(enough.verdict), enough.findings) == ("NOT_REFUTED", ())
-    assert "at most 1.2" in str(enough)
+    assert "loss           1.2, as far as what is trusted keeps" in str(enough)
+
+
+@primitive("trusted", value="value", sensitivity=1.0, epsilon=0.25, delta="delta")
+def with_a_delta(value, delta):
+    return value + SYSTEM.gauss(0, 1)
+
+
+def test_promised_deltas_are_told_where_the_claim_holds_by_them():
+    def sums(x, rng):
+        noise = rng.laplace(scale=4.0)
+        return with_a_delta(len(x), 1e-6), with_a_delta(x.sum(), 2e-6), len(x) + noise
+
+    kept = judged(sums, claim=ApproxDP(0.8, 1e-5), sees="release")
+    assert (str(kept.verdict), kept.loss) == ("NOT_REFUTED", math.inf)
+    assert (kept.delta.epsilon, kept.delta.allowed) == (0.8, 1e-5)
+    assert kept.delta.delta == pytest.approx(3e-6)
+    assert "inf: what is trusted has a delta, and promises no bound" in str(kept)
+    assert "delta          at most 3e-06 at epsilon 0.8" in str(kept)
+    for claim in (ApproxDP(0.7, 1e-5), ApproxDP(0.8, 2e-6), PureDP(9.0)):
+        assert judged(sums, claim=claim, sees="release").delta is None
+
+
+@pytest.mark.parametrize("claim", [ApproxDP(1.0, 1e-5), ZeroConcentratedDP(0.5)])
+def test_an_infinite_loss_that_refutes_nothing_is_said_to_be_allowed(claim):
+    result = replay(
+        lambda x, rng: [len(x) + rng.normal(0, 20.0), x.sum() + rng.laplace(0, 4.0)],
+        **{"pair": PAIR, "claim": claim},
+    )
+    assert (str(result.verdict), result.loss) == ("NOT_REFUTED", math.inf)
+    assert "loss           inf, and the claim asks for no bound" in str(result)
 
 
 @pytest.mark.parametrize(
