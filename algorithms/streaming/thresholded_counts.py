@@ -118,18 +118,10 @@ class SparseCounts:
 
 @dataclass(frozen=True)
 class ThresholdedCounts(Checked, ABC):
-    """The noise of the counts of non-empty bins, and what is too little to be shown.
+    """The noise of the counts of non-empty bins, and what is too little to be shown."""
 
-    Parameters
-    ----------
-    scale : float
-        b, > 0, in rows.
-    threshold : float
-        T: noisy counts below it become 0. -inf shows all.
-    """
-
-    scale: Positive
-    threshold: float
+    scale: Positive  # b, in rows
+    threshold: float  # T: noisy counts below it become 0. -inf shows all
 
     def __post_init__(self) -> None:
         super().__post_init__()
