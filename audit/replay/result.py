@@ -231,6 +231,8 @@ class ReplayResult(PrintedResult):
                 loss = "inf, and the claim asks for no bound"
         elif trusted and loss != "not known":
             loss = f"{loss}, as far as what is trusted keeps its promise"
+        elif self.explored and not self.refuted and loss != "not known":
+            loss += ", the largest that was seen"
         if self.assumes and not self.refuted and loss != "not known":
             loss = f"about {loss}, if {self.assumes}"
         lines = [

@@ -156,6 +156,7 @@ def test_what_was_explored_is_said():
     seen = result.to_dict()["explored"]
     assert (1 - seen["unseen"]) ** seen["executions"] == pytest.approx(1e-3)
     assert "took has, with confidence 0.999, probability at most 0." in str(result)
+    assert f"{result.loss:.4g}, the largest that was seen\n" in str(result)
 
 
 def test_a_proof_says_what_it_rests_on_and_how_often_it_was_looked_at():
