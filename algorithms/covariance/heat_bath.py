@@ -83,8 +83,14 @@ def log_weight(x: Array, below: Array, above: Array) -> Array:
 def redraw(below: Array, above: Array, uniform: Array) -> Array:
     """Return the points at which the distribution functions are `uniform`, (rows,).
 
-    The numbers below, (rows, p), and above, (rows, q), all larger, are in decreasing
-    order; the uniform ones are in [0, 1).
+    Parameters
+    ----------
+    below : ndarray, shape (rows, p)
+        The numbers below, in decreasing order.
+    above : ndarray, shape (rows, q)
+        The numbers above, in decreasing order, all larger than those below.
+    uniform : ndarray, shape (rows,)
+        In [0, 1).
 
     Examples
     --------

@@ -100,11 +100,20 @@ def full_row_pair(dimension: int, relation: Relation, row_norm: float) -> Pair:
 
 @dataclass(frozen=True, kw_only=True)
 class OnClippedRows(Batched[ArrayLike], Checked):
-    """A mechanism for rows clipped to a public norm."""
+    """A mechanism for rows clipped to a public norm.
 
-    claim: Claim  # under `relation`
+    Parameters
+    ----------
+    claim : Claim
+        What is promised under `relation`.
+    relation : Relation
+    row_norm : float
+        Public bound on the l2 norm of a row; longer rows are clipped onto it.
+    """
+
+    claim: Claim
     relation: Neighbouring = Relation.ADD_REMOVE
-    row_norm: Positive = 1.0  # in l2; longer rows are clipped onto it
+    row_norm: Positive = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)

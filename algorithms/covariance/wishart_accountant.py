@@ -92,9 +92,15 @@ _OMITTED = 1e-14  # more than the quadrature leaves out
 def pair_delta(epsilon: ArrayLike, *, excess: int, gained: float, lost: float) -> Array:
     """Return the exact divergence of a pair, the larger of both ways round.
 
-    The epsilons are at most 700, and may be negative; `excess` >= 1 are the degrees of
-    freedom beyond d. The eigenvalues of the difference D over the scale of the noise
-    are gained, -lost and zeros; both >= 0. A row more or less has one of them 0.
+    Parameters
+    ----------
+    epsilon : array_like
+        At most 700; negative values are allowed.
+    excess : int
+        Degrees of freedom beyond d, >= 1.
+    gained, lost : float
+        The eigenvalues of the difference D over the scale of the noise are gained,
+        -lost and zeros; both >= 0. A row more or less has one of them 0.
 
     Raises
     ------

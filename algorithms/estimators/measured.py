@@ -235,10 +235,15 @@ _FILE = "recommendations.csv"
 
 @dataclass(frozen=True)
 class Grid:
-    """Measured errors, and the command and version of dpaudit that measured them.
+    """Measured errors.
 
-    By mechanism: low, median and high at every point of `GRID`, with the digits they
-    are shown with, shape (2, 3, 3, 6, 3, 5, 3); NaN where it was not measured.
+    Parameters
+    ----------
+    errors : mapping of str to ndarray
+        By mechanism: low, median and high at every point of `GRID`, with the digits
+        they are shown with, shape (2, 3, 3, 6, 3, 5, 3); NaN where it was not measured.
+    origin : str
+        The command that measured them, and the version of dpaudit.
     """
 
     errors: Mapping[str, Array]

@@ -123,8 +123,13 @@ _WORK = 2**21  # entries of the residuals that are held at a time
 def spherise(data: ArrayLike, *, min_rows: int = 1, n_components: int = 0) -> Array:
     """Scale every row to unit length, shape (N, D).
 
-    There are at least `min_rows` rows of finite numbers, and D is larger than r, the
-    `n_components`: a subspace of dimension D is no choice.
+    Parameters
+    ----------
+    data : array_like, shape (N, D)
+        Finite numbers, at least `min_rows` rows.
+    min_rows : int
+    n_components : int
+        r, for which D must be larger: a subspace of dimension D is no choice.
 
     Raises
     ------
@@ -235,10 +240,15 @@ def reaper_terms(rows: Array, matrices: Array) -> Array:
 
 @dataclass(frozen=True)
 class Reaper(Objective):
-    """REAPER as a part of a descent: points are matrices, and their average counts."""
+    """REAPER as a part of a descent: points are matrices, and their average counts.
+
+    Parameters
+    ----------
+    diagonal_ratio : float
+        How many times the deviation of the noise above the diagonal is that on it.
+    """
 
     diagonal_ratio: Positive = _ENSEMBLE_RATIO
-    """How many times the deviation of the noise above the diagonal is that on it."""
 
     space: ClassVar[Space] = "matrices"
     replaced: ClassVar[Replaced] = "orthogonal"

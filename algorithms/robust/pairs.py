@@ -30,9 +30,17 @@ class _Ends:
     """Rows at the first r basis vectors in turn, and what the last row may be.
 
     Called with r, with D, by default the least, and with the number of the rows beside
-    the last, it returns the pair. `one` is the last row, its entries from e_r on, and
-    `other` the same in the neighbour, REPLACE_ONE; without it one side is without the
-    last row, ADD_REMOVE. The other rows are at `further` more basis vectors.
+    the last, it returns the pair.
+
+    Parameters
+    ----------
+    one : tuple of float
+        The last row: its entries from e_r on.
+    other : tuple of float, optional
+        The same in the neighbour; REPLACE_ONE. Without it one side is without the last
+        row; ADD_REMOVE.
+    further : int
+        At how many more basis vectors the other rows are.
     """
 
     one: tuple[float, ...]

@@ -128,8 +128,12 @@ class PublishedNoise(Noise):
     """What the paper has for random batches, too small by B/N.
 
     Maunu, Yu, Lerman, MSML 2022, Theorem 6 and appendix A: on the mean of B of N rows
-    the variance (B/N)^2 T log(1/delta)/(epsilon^2 N^2): a deviation of B/N^2 times the
-    `unit`, sqrt(T log(1/delta))/epsilon.
+    the variance (B/N)^2 T log(1/delta)/(epsilon^2 N^2).
+
+    Parameters
+    ----------
+    unit : float
+        sqrt(T log(1/delta))/epsilon: the deviation on the mean is B/N^2 times that.
     """
 
     unit: Nonnegative

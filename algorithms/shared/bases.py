@@ -246,9 +246,20 @@ def stand_out(values: Array, n_components: int, noise: float) -> NDArray[np.bool
     """Say whether components stand out of noise, by eigenvalues of a noisy matrix.
 
     The k-th eigenvalue must lie beyond those of noise alone, and as far above the next
-    as noise seldom parts two. All of the d directions always stand out. The eigenvalues
-    are in descending order, (..., d) -> (...); the noise is the standard deviation of
-    an entry off the diagonal.
+    as noise seldom parts two.
+
+    Parameters
+    ----------
+    values : ndarray of shape (..., d)
+        All eigenvalues, in descending order.
+    n_components : int
+        k. All of the d directions always stand out.
+    noise : float
+        The standard deviation of an entry off the diagonal.
+
+    Returns
+    -------
+    ndarray of bool, shape (...)
     """
     d, k = values.shape[-1], n_components
     if k == d:

@@ -86,11 +86,16 @@ class AllRows(Batches):
 class PoissonBatches(RandomBatches):
     """Poisson samples with a public denominator.
 
-    Every row is in a batch with the rate q in (0, 1].
+    Parameters
+    ----------
+    rate : float
+        q in (0, 1], with which every row is in a batch.
+    batch_size : float
+        B > 0: a public number by which sums are divided.
     """
 
     rate: Annotated[float, partial(check_positive, largest=1.0)]
-    batch_size: Positive  # B: a public number by which sums are divided
+    batch_size: Positive
 
     least_rows: ClassVar[int] = 0
     counts_rows: ClassVar[bool] = False
@@ -153,11 +158,16 @@ class PoissonBatches(RandomBatches):
 class WithReplacement(RandomBatches):
     """Batches of independent uniform rows.
 
-    Without a batch size, B is the share of the rows there are, rounded, and at least 1.
+    Parameters
+    ----------
+    batch_size : int, optional
+        B. Default: the share of the rows there are, rounded, and at least 1.
+    share : float
+        > 0; looked at if there is no `batch_size`. From 1 on, a batch has N rows.
     """
 
     batch_size: Count | None = None
-    share: Positive = 1.0  # from 1 on, a batch has N rows
+    share: Positive = 1.0
 
     @classmethod
     def as_published(

@@ -30,8 +30,17 @@ Rule: TypeAlias = Literal["leaf", "sequential", "parallel", "accountant"]
 class BudgetTree(Checked):
     """A node of the tree, and all below.
 
-    The name says who spends, the rule how what is spent follows from the parts, and the
-    note what else there is to say, for the reader.
+    Parameters
+    ----------
+    name : str
+        Who spends.
+    epsilon, delta : float
+        What is spent, >= 0.
+    rule : {"leaf", "sequential", "parallel", "accountant"}
+        How it follows from the parts.
+    parts : tuple of BudgetTree
+    note : str
+        What else there is to say, for the reader.
 
     Examples
     --------

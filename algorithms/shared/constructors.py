@@ -35,11 +35,17 @@ def hands_on(
     A class that releases one component, and says which mechanism releases `several`, is
     asked for ``n_components`` too, and refuses any other number than 1.
 
-    The method takes the fields of these names besides its own arguments; if none are
-    named, all but those that constructors compute, the claim and the noise. They are
-    those of the class, or of what its attribute `to` says. `defaults` are further
-    fields, with other defaults than the class has. It takes the keyword arguments of
-    the class method `also` as well.
+    Parameters
+    ----------
+    *names : str
+        The fields of the class that it takes besides its own arguments. If none are
+        named: all but those that constructors compute, the claim and the noise.
+    to : str
+        The attribute of the class that says whose fields they are. Default: its own.
+    also : str
+        The class method whose keyword arguments it takes as well.
+    **defaults
+        Further fields, with other defaults than the class has.
 
     Examples
     --------

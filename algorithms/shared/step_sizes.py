@@ -63,10 +63,18 @@ class StepSizes(Checked, ABC):
 
 @dataclass(frozen=True)
 class HarmonicSteps(StepSizes):
-    """eta_t = c1/(c2 + t), as in Theorem 2.2."""
+    """eta_t = c1/(c2 + t), as in Theorem 2.2.
 
-    numerator: Positive  # c1, in the inverse unit of A_i
-    offset: Nonnegative = 0.0  # c2; more of it makes the first steps smaller
+    Parameters
+    ----------
+    numerator : float
+        c1 > 0, in the inverse unit of A_i.
+    offset : float
+        c2 >= 0; more of it makes the first steps smaller.
+    """
+
+    numerator: Positive
+    offset: Nonnegative = 0.0
 
     def sizes(self, count: int) -> Array:
         steps = np.arange(1.0, check_count("count", count, minimum=0) + 1)

@@ -164,13 +164,25 @@ def noise_multiplier(
 ) -> float:
     """Return the least multiplier, up to 0.1 %, at which all is (epsilon, delta)-DP.
 
-    It is sigma over the largest norm of a term. `subsampled_delta` there is at most
-    delta. About 0.1 where less would do.
+    Parameters
+    ----------
+    epsilon, delta : float
+        For the start and all steps together.
+    rate : float
+        q in (0, 1].
+    steps : int
+        T.
+    start : GaussianDP or PureDP, optional
+        What was spent before.
+    replaced : {"opposite", "orthogonal"}, optional
+        How the terms of a row and of its replacement lie at worst, under REPLACE_ONE;
+        see the module docstring. Without it the relation is ADD_REMOVE.
 
-    epsilon and delta are for the start, a GaussianDP or PureDP that was spent before,
-    and all T steps together; the rate is q in (0, 1]. `replaced` says how the terms of
-    a row and of its replacement lie at worst, under REPLACE_ONE; see the module
-    docstring. Without it the relation is ADD_REMOVE.
+    Returns
+    -------
+    float
+        sigma over the largest norm of a term. `subsampled_delta` there is at most
+        `delta`. About 0.1 where less would do.
 
     Raises
     ------

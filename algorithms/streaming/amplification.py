@@ -115,9 +115,19 @@ def shuffled_delta(
 def amplified_multiplier(epsilon: float, delta: float, count: int) -> float:
     """Return the noise per step that makes shuffled normal randomisers private.
 
-    It is the standard deviation per coordinate, in units of the diameter 2 r of the
-    ball of means: the smaller of what amplification allows and what suffices without
-    it. The promise, delta < 1, is for all of n steps together, one for each person.
+    Parameters
+    ----------
+    epsilon, delta : float
+        The promise for all steps together, delta < 1.
+    count : int
+        n, the number of people and of steps.
+
+    Returns
+    -------
+    float
+        Standard deviation of the noise per coordinate, in units of the diameter 2 r of
+        the ball of means: the smaller of what amplification allows and what suffices
+        without it.
 
     Examples
     --------

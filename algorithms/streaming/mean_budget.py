@@ -111,11 +111,18 @@ RANGE_CONSTANT = 12.0
 
 @dataclass(frozen=True)
 class MeanNoise(Checked):
-    """The noise of one use of Algorithm 5."""
+    """The noise of one use of Algorithm 5.
 
-    counts: ThresholdedCounts  # of each of the d histograms
-    # The l2 sensitivity of the mean over the deviation of its noise, as far as the
-    # calibration knows.
+    Parameters
+    ----------
+    counts : ThresholdedCounts
+        Of each of the d histograms.
+    mu : float
+        The l2 sensitivity of the mean over the deviation of its noise, as far as the
+        calibration knows.
+    """
+
+    counts: ThresholdedCounts
     mu: Positive
 
 
@@ -145,7 +152,16 @@ class Split(Checked, ABC):
 class CalibratedSplit(Split):
     """The largest proven mu, as the head of this module says.
 
-    The promise is for all uses together.
+    Parameters
+    ----------
+    epsilon, delta : float
+        The promise, for all uses together.
+    histogram_share : float
+        Of mu_*^2, in (0, 1).
+    escape_share : float
+        Of delta, in (0, 1).
+    uses : int
+        How often Algorithm 5 reads the same rows.
 
     Examples
     --------
@@ -154,9 +170,9 @@ class CalibratedSplit(Split):
     (0.211, 75, 1383)
     """
 
-    histogram_share: Fraction = 0.2  # of mu_*^2
-    escape_share: Fraction = 0.1  # of delta
-    uses: Count = 1  # how often Algorithm 5 reads the same rows
+    histogram_share: Fraction = 0.2
+    escape_share: Fraction = 0.1
+    uses: Count = 1
 
     def noise(self, dimension: int) -> MeanNoise:
         return _calibrated(self, check_count("dimension", dimension))
@@ -221,7 +237,10 @@ class GaussianSplit(CalibratedSplit):
 class PublishedSplit(Split):
     """The split of Algorithm 5 as it is printed.
 
-    The constant in the deviation of the noise is 12, or the 8 of equation 14.
+    Parameters
+    ----------
+    constant : float
+        In the deviation of the noise: 12, or the 8 of equation 14.
     """
 
     constant: Positive = RANGE_CONSTANT

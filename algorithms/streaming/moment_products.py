@@ -47,9 +47,16 @@ WORK = 2**21
 
 
 class Moments(ABC):
-    """A stream of n matrices of order d, both at least 1, that applies to vectors.
+    """A stream of n matrices of order d that can be applied to vectors.
 
     Batches are slices of it, which all trials share.
+
+    Parameters
+    ----------
+    count : int
+        n, the length of the stream, at least 1.
+    dimension : int
+        d, the order of the matrices, at least 1.
     """
 
     holds_rows: bool
@@ -93,9 +100,14 @@ class Moments(ABC):
     ) -> Array:
         """Return the mean of A_i V over a batch, for every trial's own V.
 
-        The batch is not empty, and in the stream; bases have shape (trials, d, k).
-        Products A_i V of a larger Frobenius norm than `clip` are scaled down to it
-        before the mean is taken.
+        Parameters
+        ----------
+        where : slice
+            A batch, not empty, and in the stream.
+        bases : ndarray, shape (trials, d, k)
+        clip : float, optional
+            The largest Frobenius norm that a product A_i V may have; larger ones are
+            scaled down to it before the mean is taken.
         """
         bases = self._check_vectors(bases, 3)
         where = self._check_where(where)
@@ -167,8 +179,14 @@ def batch_sensitivity(
 ) -> float:
     """Return how far the sum of a batch's clipped products moves, in Frobenius norm.
 
-    The row norm, R, is for rows; without it the A_i may be any matrices. That, or
-    `clip`, which is beta, must be given.
+    Parameters
+    ----------
+    n_components : int
+        k.
+    row_norm : float, optional
+        R, for rows; without it the A_i may be any matrices.
+    clip : float, optional
+        beta. One of the two must be given.
     """
     unit_of(row_norm, clip)
     of_clip = inf if clip is None else 2 * clip

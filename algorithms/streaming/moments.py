@@ -210,9 +210,14 @@ class ProductGradients(Gradients):
 def as_moments(data: Stream, *, row_norm: float | None = None) -> Moments:
     """Return the stream that some data stand for.
 
-    Data are rows x_i, shape (n, d), for x_i x_i^T; or the matrices themselves, shape
-    (n, d, d), which need not be symmetric; n and d at least 1. A `Moments` is returned
-    as it is. Rows longer than `row_norm` are scaled down to it, when they are read.
+    Parameters
+    ----------
+    data : array_like, shape (n, d) or (n, d, d), or Moments
+        Rows x_i, for x_i x_i^T; or the matrices themselves, which need not be
+        symmetric; n and d at least 1. A `Moments` is returned as it is.
+    row_norm : float, optional
+        Rows longer than that are scaled down to it, when they are read; only for an
+        array of rows.
 
     Raises
     ------

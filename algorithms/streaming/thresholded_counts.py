@@ -118,10 +118,18 @@ class SparseCounts:
 
 @dataclass(frozen=True)
 class ThresholdedCounts(Checked, ABC):
-    """The noise of the counts of non-empty bins, and what is too little to be shown."""
+    """The noise of the counts of non-empty bins, and what is too little to be shown.
 
-    scale: Positive  # b, in rows
-    threshold: float  # T: noisy counts below it become 0. -inf shows all
+    Parameters
+    ----------
+    scale : float
+        b, > 0, in rows.
+    threshold : float
+        T: noisy counts below it become 0. -inf shows all.
+    """
+
+    scale: Positive
+    threshold: float
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -89,11 +89,21 @@ class Window(Checked, ABC):
 
 @dataclass(frozen=True)
 class Tail(Window):
-    """A box about the left edge of a bin: as far as vectors are thought to lie."""
+    """A box about the left edge of a bin: as far as vectors are thought to lie.
 
-    scale: Positive = 0.1  # K
-    power: Nonnegative = 1.0  # a: 1/2 for Gaussian vectors, 1 for products of two
-    zeta: Fraction = 0.01  # how likely a failure may be, by the paper's analysis
+    Parameters
+    ----------
+    scale : float
+        K > 0.
+    power : float
+        a >= 0: 1/2 for Gaussian vectors, 1 for products of two Gaussian numbers.
+    zeta : float
+        In (0, 1): how likely a failure may be, by the paper's analysis.
+    """
+
+    scale: Positive = 0.1
+    power: Nonnegative = 1.0
+    zeta: Fraction = 0.01
 
     offset, separable = 0.0, True
 
@@ -115,7 +125,14 @@ class Tail(Window):
 
 @dataclass(frozen=True)
 class Ball(Window):
-    """A ball about the middle of a bin, of radius scale sqrt(Lambda) (sqrt d + 1).
+    """A ball about the middle of a bin.
+
+    Parameters
+    ----------
+    scale : float
+        > 0: the radius is scale sqrt(Lambda) (sqrt d + 1).
+    bin_width : float
+        > 0: tau/sqrt(Lambda).
 
     Examples
     --------
@@ -128,7 +145,7 @@ class Ball(Window):
     """
 
     scale: Positive = 1.0
-    bin_width: Positive = 1.0  # tau/sqrt(Lambda)
+    bin_width: Positive = 1.0
 
     offset, separable = 0.5, False
 

@@ -180,8 +180,12 @@ _TRIES = 3.0  # proposals for a single draw, in units of those expected to be ne
 class VectorBingham:
     """The distribution on the unit sphere with density proportional to exp(u^T S u).
 
-    Or one such distribution for each matrix of a stack, shape (m, d, d). S is finite
-    and symmetric, of any sign, d >= 1.
+    Or one such distribution for each matrix of a stack.
+
+    Parameters
+    ----------
+    matrix : array_like, shape (d, d) or (m, d, d)
+        S: finite and symmetric, of any sign, d >= 1.
 
     Examples
     --------

@@ -31,24 +31,45 @@ _OUTSIDE = 0.02  # of the trace at least, as noise may hide what is outside of V
 
 
 class Plan(NamedTuple):
-    """What follows from the first query, for each of some trials."""
+    """What follows from the first query, for each of some trials.
 
-    basis: Array  # V, shape (size, d, k)
-    outer: Array  # the other eigenvectors of the first query, (size, d, d - k)
-    values: Array  # eigenvalues less what noise lifts them by, (size, k)
-    gaps: Array  # their distances from the mean of the others, (size, k)
-    # Those from each of the others, (size, d - k, k), of which those that do not stand
-    # out of the noise are equal.
+    Parameters
+    ----------
+    basis : ndarray, shape (size, d, k)
+        V.
+    outer : ndarray, shape (size, d, d - k)
+        The other eigenvectors of the first query.
+    values, gaps : ndarray, shape (size, k)
+        Eigenvalues less what noise lifts them by, and their distances from the mean of
+        the others.
+    apart : ndarray, shape (size, d - k, k)
+        Their distances from each of the others, of which those that do not stand out of
+        the noise are equal.
+    total : ndarray, shape (size,)
+        The trace, at least 1.
+    clip, wide, ratio : ndarray, shape (size,)
+        C and b, and C over the geometric mean of the variances inside and outside.
+    variance, gained : ndarray, shape (size, k)
+        Of an entry of V in a direction outside of its span; and what of its inverse is
+        of steps.
+    found, steps : ndarray of bool, shape (size,)
+        Whether the components stand out of the noise, with a gap after the last, and
+        whether step 4 follows.
+    """
+
+    basis: Array
+    outer: Array
+    values: Array
+    gaps: Array
     apart: Array
-    total: Array  # the trace, at least 1, (size,)
-    clip: Array  # C, (size,)
-    wide: Array  # b, (size,)
-    ratio: Array  # C over the geometric mean of the variances inside and outside
-    variance: Array  # of an entry of V in a direction outside of its span, (size, k)
-    gained: Array  # what of its inverse is of steps, (size, k)
-    # Whether the components stand out of the noise, with a gap after the last, (size,).
+    total: Array
+    clip: Array
+    wide: Array
+    ratio: Array
+    variance: Array
+    gained: Array
     found: NDArray[np.bool_]
-    steps: NDArray[np.bool_]  # whether step 4 follows, (size,)
+    steps: NDArray[np.bool_]
 
     @classmethod
     def made(

@@ -13,7 +13,7 @@ epsilon.
 
 from dataclasses import KW_ONLY, dataclass
 from math import inf, nan
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -89,7 +89,9 @@ class SVT3(sparse_vector.StoppingSparseVector):
     it is below, -inf where it is not reached.
     """
 
-    quiet = nan, -inf
+    below: ClassVar[float] = nan
+    unreached: ClassVar[float] = -inf
+    releases_values: ClassVar[bool] = True
 
     @property
     def scales(self) -> tuple[float, float]:
@@ -182,7 +184,9 @@ class NumericalSVT(sparse_vector.StoppingSparseVector):
     _: KW_ONLY
     cutoff: int = 2
 
-    quiet = nan, -inf
+    below: ClassVar[float] = nan
+    unreached: ClassVar[float] = -inf
+    releases_values: ClassVar[bool] = True
 
     @property
     def scales(self) -> tuple[float, float]:

@@ -29,20 +29,34 @@ Make = Callable[[Any, np.random.Generator], Any]
 class Subject:
     """A mechanism or model of a library, and what its documentation says of it.
 
-    The domain has one row where the dataset is the input of a mechanism, or what one
-    person has. Under REPLACE_ONE the number of rows is public and fixed: that of the
-    domain. The relation is None if the documentation names none.
+    Parameters
+    ----------
+    shelf : str
+        The module that lists it.
+    name, library, distribution : str
+        In the library, as in ``"tools.mean"``, of what is imported, and installed.
+    make : callable
+        ``(data, rng) -> release``.
+    domain : str
+        Legal datasets, as `dpaudit.domains.Domain.parse` takes them. One row where the
+        dataset is the input of a mechanism, or what one person has.
+    claim : Claim
+    relation : Relation or None
+        None if the documentation names no relation. Under REPLACE_ONE the number of
+        rows is public and fixed: that of the domain.
+    stated : str
+        Where the claim, and the relation if there is one, are stated.
     """
 
-    shelf: str  # the module that lists it
-    name: str  # in the library, as in "tools.mean"
-    library: str  # of what is imported
-    distribution: str  # of what is installed
+    shelf: str
+    name: str
+    library: str
+    distribution: str
     make: Make
-    domain: str  # legal datasets, as `dpaudit.domains.Domain.parse` takes them
+    domain: str
     claim: Claim
     relation: Relation | None
-    stated: str  # where the claim, and the relation if there is one, are stated
+    stated: str
 
     def __post_init__(self) -> None:
         Domain.parse(self.domain)
@@ -88,9 +102,14 @@ class OfLibrary:
 
 @dataclass
 class Subjects:
-    """Collects the subjects of one library, that a module of this name lists.
+    """Collects the subjects of one library.
 
-    The distribution is called as the library by default.
+    Parameters
+    ----------
+    module : str
+        ``__name__`` of the module that lists them.
+    library, distribution : str
+        As for `Subject`; the distribution is called as the library by default.
 
     Examples
     --------
