@@ -351,21 +351,28 @@ class Curve:
         return self.line, (float(self.x[-1]), float(drawn[1, -1]))
 
 
-def stacked(
-    count: int, high: float, listed: Sequence[Line], *, narrow: bool
+def sheet(
+    height: float,
+    count: int = 1,
+    *,
+    narrow: bool,
+    across: int = 0,
+    listed: Sequence[Line] = (),
+    more: float = 0.0,
 ) -> tuple[Figure, list[plots.Box]]:
-    """Return a figure of panels one below the other, and their places.
+    """Return a figure of so many panels with a `key` below, and their places.
 
-    On phones there is room below for the names of lines, see `close`.
+    On phones there is room for the names of lines that are `listed`, see `close`, and
+    for `more` CSS pixels on any screen.
     """
-    below = _LISTED * len(listed) + 14 if narrow else 0.0
-    foot = below + FOOT[narrow]
-    figure = plots.canvas(high * count + foot, narrow=narrow)
-    return figure, plots.boxes(figure, count, across=1, foot=foot)
+    foot = FOOT[narrow] + more
+    foot += _LISTED * len(listed) + 14 if narrow and listed else 0.0
+    figure = plots.canvas(height + foot, narrow=narrow)
+    return figure, plots.boxes(figure, count, across=across, foot=foot)
 
 
 def close(figure: Figure, listed: Sequence[Line], *, narrow: bool) -> None:
-    """List the names of lines below a `stacked` figure on phones, and write the key."""
+    """List the names of lines below a `sheet` on phones, and write the key."""
     foot = FOOT[narrow]
     if narrow and figure.axes:
         list_below(figure.axes[-1], listed, foot + 12, _LISTED)

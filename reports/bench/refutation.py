@@ -72,6 +72,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import binom, laplace, norm
 
 from dpaudit.algorithms.textbook.sums import Laplace
@@ -123,20 +124,20 @@ def best_events() -> dict[str, BestEvent]:
     return {
         "laplace-under-noised": _tails(half_laplace.cdf(0.13), half_laplace.cdf(-0.87)),
         "gaussian-under-noised": _tails(norm.cdf(-1.88), norm.cdf(-1.88 - mu)),
-        "truncated-geometric": _one(9 / 17, 8 / 17),
+        "truncated-geometric": _event(9 / 17, 8 / 17),
         "noisy-hist-2": _tails(inverted.cdf(0.39), inverted.cdf(-0.61)),
-        "noisy-max-3": _one(wide.cdf(0.75) ** 5, wide.cdf(-0.25) ** 5),
-        "noisy-max-4": _one(factor * ahead**4, 0.0),
-        "svt-3": _one(0.022687661165, 0.019068785930),
-        "svt-4": _two((0.0184198927, 0.0270324513), (0.0155143798, 0.0237386591)),
-        "svt-5": _one(wide.cdf(9.0) - wide.cdf(-1.0), 0.0),
+        "noisy-max-3": _event(wide.cdf(0.75) ** 5, wide.cdf(-0.25) ** 5),
+        "noisy-max-4": _event(factor * ahead**4, 0.0),
+        "svt-3": _event(0.022687661165, 0.019068785930),
+        "svt-4": _event((0.0184198927, 0.0270324513), (0.0155143798, 0.0237386591)),
+        "svt-5": _event(wide.cdf(9.0) - wide.cdf(-1.0), 0.0),
         "svt-6": _tails(0.0794755549, 0.0652846525),
-        "svt-3-4-parallel": _two(
+        "svt-3-4-parallel": _event(
             (0.014244860326, 0.030918082622), (0.011010539780, 0.026291808625)
         ),
-        "prefix-sum": _tails(*_binomial_tails(_INCREMENTS, majority, 7)),
-        "rappor": _tails(*_binomial_tails(_BITS, 0.5125, 6)),
-        "one-time-rappor": _tails(*_binomial_tails(_BITS, 0.525, 6)),
+        "prefix-sum": _binomial_tails(_INCREMENTS, majority, 7),
+        "rappor": _binomial_tails(_BITS, 0.5125, 6),
+        "one-time-rappor": _binomial_tails(_BITS, 0.525, 6),
     }
 
 
@@ -150,12 +151,10 @@ def information_limit(event: BestEvent, claim: Claim, alpha: float) -> float:
     return -math.log(alpha) / (2 * growth(p, q, [(epsilon, delta)]))
 
 
-def _one(p: float, q: float) -> BestEvent:
-    return BestEvent((float(p), 1 - float(p)), (float(q), 1 - float(q)))
-
-
-def _two(p: tuple[float, float], q: tuple[float, float]) -> BestEvent:
-    return BestEvent((*p, 1 - sum(p)), (*q, 1 - sum(q)))
+def _event(*sides: ArrayLike) -> BestEvent:
+    """Return cells of these probabilities on either side, and what is left."""
+    one, two = ((*p.tolist(), 1 - float(p.sum())) for p in map(np.atleast_1d, sides))
+    return BestEvent(one, two)
 
 
 def _tails(p: float, q: float) -> BestEvent:
@@ -164,12 +163,9 @@ def _tails(p: float, q: float) -> BestEvent:
     return BestEvent((p, 1 - p - q, q), (q, 1 - p - q, p))
 
 
-def _binomial_tails(trials: int, chance: float, least: int) -> tuple[float, float]:
-    """Return P(Bin(trials, chance) >= least), and at 1 - chance."""
-    return (
-        float(binom.sf(least - 1, trials, chance)),
-        float(binom.sf(least - 1, trials, 1 - chance)),
-    )
+def _binomial_tails(trials: int, chance: float, least: int) -> BestEvent:
+    """Return that of at least so many, whose chance on D' is 1 - that on D."""
+    return _tails(*binom.sf(least - 1, trials, [chance, 1 - chance]))
 
 
 def limit(name: str) -> float:

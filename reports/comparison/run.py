@@ -199,22 +199,20 @@ def _drawing(
     ends of the lines.
     """
     shown, curves = SHOWN[measure], _curves(found, measure)
-    foot = lines.FOOT[narrow]
     below = _KEY_STEP * len(curves) if narrow else 0
-    width = plots.NARROW if narrow else plots.WIDE
     height = 330 + below if narrow else max(430, int(_LABEL_GAP * len(curves)) + 120)
     names = [curve.line.label for curve in curves]
     right = 16.0 if narrow else 32 + plots.names_width(names)
     around: Any = {"left": 62, "right": right, "top": 42, "bottom": 52 + below}
-    figure = plots.canvas(height + foot, narrow=narrow)
-    axes = plots.panel(figure, (0, foot, width, height), **around)
+    figure, (box,) = lines.sheet(height, narrow=narrow)
+    axes = plots.panel(figure, box, **around)
     _scales(axes, shown, curves)
     ends = [_drawn(axes, shown, curve) for curve in curves]
     heading = fill(shown.heading, 44) if narrow else shown.heading
-    plots.write(axes, heading, (8, height + foot - 26), weight="bold", va="center")
+    plots.write(axes, heading, (8, height + box[1] - 26), weight="bold", va="center")
     if narrow:
         named = [line for line, _ in sorted(ends, key=lambda end: -end[1][1])]
-        lines.list_below(axes, named, foot + 14, _KEY_STEP)
+        lines.list_below(axes, named, box[1] + 14, _KEY_STEP)
     else:
         lines.name_ends(axes, ends, _LABEL_GAP, size=12.5)
     lines.key(figure, (curve.line.dash for curve in curves), narrow=narrow)

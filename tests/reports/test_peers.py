@@ -15,8 +15,7 @@ from seeded import rng
 
 from dpaudit import GaussianDP, PureDP
 from dpaudit.algorithms.textbook.sums import Laplace
-from dpaudit.reports.bench import peer_attacks, peer_bounds
-from dpaudit.reports.bench.peer_attacks import PEER_TESTS, Box, boxes, verdict_rows
+from dpaudit.reports.bench import peer_bounds, peers
 from dpaudit.reports.bench.peer_bounds import (
     GAUSSIAN_BOUNDS,
     LAWS,
@@ -26,7 +25,7 @@ from dpaudit.reports.bench.peer_bounds import (
     clopper_pearson_upper,
     roc_hull,
 )
-from dpaudit.reports.bench.peers import Peers
+from dpaudit.reports.bench.peers import PEER_TESTS, Box, Peers, boxes, verdict_rows
 from dpaudit.streams import stream
 
 FEW = st.lists(st.integers(0, 6).map(float), min_size=1, max_size=8)
@@ -210,7 +209,7 @@ def test_the_study_measures_all_methods_on_the_same_releases(monkeypatch):
     assert {unit.case for unit in units} == {*LAWS, *boxes()}
     seen = []
     monkeypatch.setitem(
-        peer_attacks.PEER_TESTS,
+        peers.PEER_TESTS,
         "DP-Sniper",
         lambda box, sides: bool(seen.append(sides)),
     )

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from dpaudit.arrays import Array
 from dpaudit.reports import lines, plots, svg
 from dpaudit.reports.experiment import Cell, Record, repeated
-from dpaudit.reports.lines import Curve, Line, Verdicts, close, stacked
+from dpaudit.reports.lines import Curve, Line, Verdicts, close, sheet
 from dpaudit.reports.power_law import mean_limit
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.dp_pca import findings, measures
@@ -79,7 +79,9 @@ def draw_panels(
     names = sorted(there, key=_PLACES.__getitem__)
     named = [verdicts.line(name, _PLACES[name]) for name in names]
     named += [_FLOOR] * any(any(floor.values()) for floor in floors.values())
-    figure, boxes = stacked(len(shown), _HIGH, named, narrow=narrow)
+    figure, boxes = sheet(
+        _HIGH * len(shown), len(shown), across=1, listed=named, narrow=narrow
+    )
     every = [own for panel in shown for own in panel.errors.values()]
     seen = [v for own in every for three in own.quartiles.values() for v in three]
     seen += [v for floor in floors.values() for v in floor.values() if v > 0]

@@ -223,9 +223,7 @@ def regret_by_length(results: Results, narrow: bool) -> tuple[Figure, str]:
         "Regret, as published": [*published, _bound(table, "rows"), idle, leader],
         "Regret, corrected": [*corrected, idle, leader],
     }
-    figure = plots.canvas((720 if narrow else 380) + lines.FOOT[narrow], narrow=narrow)
-    _panels(figure, panels, "m", narrow)
-    return figure, " ".join(
+    return _panels(panels, 720 if narrow else 380, "m", narrow), " ".join(
         f"{each.said}: {count(each.last[1])} after {count(each.last[0])} rows."
         for each in (*published, *corrected, leader)
     )
@@ -256,8 +254,8 @@ def regret_by_optimum(results: Results, narrow: bool) -> tuple[Figure, str]:
             f"{signed(law.exponent)}, interval {law.interval}."
         )
     curves += [_bound(table, "optimum"), _leader(found, verdicts)]
-    figure = plots.canvas((380 if narrow else 400) + lines.FOOT[narrow], narrow=narrow)
-    _panels(figure, {"Regret among rivals": curves}, "OPT", narrow)
+    panels = {"Regret among rivals": curves}
+    figure = _panels(panels, 380 if narrow else 400, "OPT", narrow)
     return figure, " ".join(sentences)
 
 
@@ -285,11 +283,11 @@ def _in_two_lines(name: str) -> str:
 
 
 def _panels(
-    figure: Figure, panels: dict[str, list[Curve]], variable: str, narrow: bool
-) -> None:
+    panels: dict[str, list[Curve]], height: float, variable: str, narrow: bool
+) -> Figure:
     """Draw curves under their headings, all on the same scales."""
     every = [curve for curves in panels.values() for curve in curves]
-    places = plots.boxes(figure, len(panels), foot=lines.FOOT[narrow])
+    figure, places = lines.sheet(height, len(panels), narrow=narrow)
     for box, (heading, curves) in zip(places, panels.items(), strict=True):
         axes = plots.panel(figure, box, heading, **_AROUND)
         _scales(axes, every, _LABELS[variable])
@@ -299,6 +297,7 @@ def _panels(
             ends.append(curve.draw(axes, at, count, lambda q: np.maximum(q, 0.5)))
         lines.name_ends(axes, ends, _GAP)
     lines.key(figure, (curve.line.dash for curve in every), narrow=narrow)
+    return figure
 
 
 def _scales(axes: Axes, curves: Sequence[Curve], label: str) -> None:

@@ -57,10 +57,8 @@ def errors(results: Results, narrow: bool, against: str) -> tuple[Figure, str]:
     if timed:
         drawn = np.maximum(clock.drop(NOISELESS, level="mechanism"), _BLINK)
         first, last = drawn.min(), drawn.max()
-    foot = lines.FOOT[narrow]
-    figure = plots.canvas((680 if narrow else 380) + foot, narrow=narrow)
+    figure, places = lines.sheet(680 if narrow else 380, 2, narrow=narrow)
     panels = [("As published", PUBLISHED), ("Corrected", CORRECTED)]
-    places = plots.boxes(figure, 2, foot=foot)
     said, dashes = [], []
     for box, (heading, names) in zip(places, panels, strict=True):
         axes = plots.panel(figure, box, heading, left=52, right=122, top=44, bottom=52)
@@ -104,9 +102,9 @@ def _multiples(
     Given is what stands below the name of each, and the size: how many panels there are
     in a row, and their height.
     """
-    (across, high), foot = size, lines.FOOT[narrow]
-    figure = plots.canvas(high * ceil(len(below) / across) + foot, narrow=narrow)
-    places, panels = plots.boxes(figure, len(below), across=across, foot=foot), {}
+    (across, high), panels, number = size, {}, len(below)
+    height = high * ceil(number / across)
+    figure, places = lines.sheet(height, number, narrow=narrow, across=across)
     for box, (name, text) in zip(places, below.items(), strict=True):
         left, top = box[0], box[1] + high
         panels[name] = axes = plots.panel(figure, box, **around)

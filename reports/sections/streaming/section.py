@@ -78,9 +78,7 @@ def _figure(
 ) -> tuple[Figure, str]:
     """Draw rates under their headings, over their labels, on one vertical scale."""
     every = [each for rates in panels.values() for each in rates]
-    foot = lines.FOOT[narrow]
-    figure = plots.canvas(height + foot, narrow=narrow)
-    places = plots.boxes(figure, len(panels), foot=foot)
+    figure, places = lines.sheet(height, len(panels), narrow=narrow)
     for box, ((heading, label), rates) in zip(places, panels.items(), strict=True):
         axes = plots.panel(figure, box, heading, **_AROUND)
         _panel(axes, rates, every, label)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from dpaudit.datasets import published
 from dpaudit.reports import lines, plots
 from dpaudit.reports.experiment import Experiment
-from dpaudit.reports.lines import Curve, Line, Verdicts, by_mechanism, close, stacked
+from dpaudit.reports.lines import Curve, Line, Verdicts, by_mechanism, close, sheet
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import Results, Size, all_sections
 from dpaudit.reports.sections.symmetric_noise import measures
@@ -68,7 +68,9 @@ def shares(results: Results, narrow: bool, variable: str) -> tuple[Figure, str]:
     names = dict.fromkeys(name for *_, table in shown for name in table["mechanism"])
     drawn = {n: verdicts.line(n, place, short(n)) for place, n in enumerate(names)}
     named = [*drawn.values(), _CHANCE]
-    figure, boxes = stacked(len(shown), _HIGH, named, narrow=narrow)
+    figure, boxes = sheet(
+        _HIGH * len(shown), len(shown), across=1, listed=named, narrow=narrow
+    )
     right = 20 if narrow else 214
     around: dict[str, Any] = {"left": 52, "right": right, "top": 58, "bottom": 50}
     sentences = []

@@ -76,6 +76,7 @@ from dpaudit.algorithms import entry
 from dpaudit.algorithms.covariance.entrywise import GaussianPerturbation
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
 from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
+from dpaudit.algorithms.shared.bases import Rng, slices
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.oja import Oja
 from dpaudit.algorithms.subspace.exact_exponential import ExponentialMechanism
@@ -119,16 +120,15 @@ def second_moment_errors(cell: Cell) -> list[Record]:
     setting = {**cell.options, **cell.point}
     mechanism, spectrum = check_point(cell.mechanism, setting)
     k, rng, null = int(setting["k"]), cell.rng(), cell.rng(1)
-    measure: Any = _errors
+    measure: Any = partial(_errors, mechanism)
     if "kept" in setting:
-        measure = partial(_kept_errors, kept=int(setting["kept"]))
+        measure = partial(_kept_errors, int(setting["kept"]))
     if setting["spectrum"] == STEPS:
         measure = _frobenius_errors
-    width = max(1, _WORK // len(spectrum) ** 2)
-    parts = [
-        measure(mechanism, spectrum, k, min(width, cell.size - first), rng, null)
-        for first in range(0, cell.size, width)
-    ]
+    matrix, parts = np.diag(spectrum), []
+    for part in slices(cell.size, _WORK // len(spectrum) ** 2):
+        releases = mechanism.draw_from(matrix, part.stop - part.start, rng=rng)
+        parts.append(measure(spectrum, k, releases, null))
     columns = {each: np.concatenate([p[each] for p in parts]) for each in parts[0]}
     return repeated(cell, **columns)
 
@@ -204,16 +204,10 @@ def _typical_norm(mechanism: object, d: int, gap: float, name: str) -> float:
 
 
 def _errors(
-    mechanism: Measured,
-    values: Array,
-    k: int,
-    size: int,
-    rng: np.random.Generator,
-    null: np.random.Generator,
+    mechanism: Measured, values: Array, k: int, releases: Array, null: Rng
 ) -> dict[str, Array]:
-    d = len(values)
+    d, size = len(values), len(releases)
     rest, gap = values[k:], values[k - 1] - values[k]
-    releases = mechanism.draw_from(np.diag(values), size, rng=rng)
     nothing = np.full(size, nan)
     if not isinstance(mechanism, SecondMomentMechanism):
         bases, spectral, frobenius = releases, nothing, nothing
@@ -270,44 +264,30 @@ def _projector_frobenius(
 
 
 def _frobenius_errors(
-    mechanism: Any,
-    values: Array,
-    k: int,
-    size: int,
-    rng: np.random.Generator,
-    null: np.random.Generator,
+    values: Array, k: int, releases: Array, null: Rng
 ) -> dict[str, Array]:
     """Return what is apart in Frobenius norm where all of the first k gaps are wide."""
-    releases = mechanism.draw_from(np.diag(values), size, rng=rng)
     norm, turned = _noise(releases, values, values[k - 1] - values[k])
     found, vectors = np.linalg.eigh(releases)
     bases, best = vectors[:, :, -k:], values * (np.arange(len(values)) < k)
     left = (bases * found[:, None, -k:]) @ bases.swapaxes(-2, -1) - np.diag(best)
-    blind = random_bases(size, len(values), k, null)[:, k:]
+    blind = random_bases(len(releases), len(values), k, null)[:, k:]
     return {
         **_projector_frobenius(bases[:, k:], blind, turned, k),
         "rank_k_frobenius": np.linalg.norm(left, axis=(-2, -1)),
-        "rank_k_frobenius_null": np.full(size, np.linalg.norm(best)),
+        "rank_k_frobenius_null": np.full(len(bases), np.linalg.norm(best)),
         "rank_k_frobenius_bound": 2 * sqrt(2 * k) * (norm + values[k]),
     }
 
 
 def _kept_errors(
-    mechanism: Any,
-    values: Array,
-    k: int,
-    size: int,
-    rng: np.random.Generator,
-    null: np.random.Generator,
-    *,
-    kept: int,
+    kept: int, values: Array, k: int, releases: Array, null: Rng
 ) -> dict[str, Array]:
     """Return the variance lost where more components are kept than are wanted."""
-    releases = mechanism.draw_from(np.diag(values), size, rng=rng)
     norm, turned = _noise(releases, values, values[k - 1] - values[kept])
     # All but the first k eigenvalues are 0, so what is lost of tr A is all in 1 - Q.
     dropped = np.linalg.eigh(releases).eigenvectors[:, :k, :-kept]
-    blind = random_bases(size, len(values), kept, null)[:, :k]
+    blind = random_bases(len(releases), len(values), kept, null)[:, :k]
     return {
         "variance_lost": values[0] * np.sum(dropped**2, axis=(-2, -1)),
         "variance_lost_null": values[0] * (k - np.sum(blind**2, axis=(-2, -1))),
@@ -323,7 +303,7 @@ def _noise(releases: Array, values: Array, gap: float) -> tuple[Array, Array]:
     return norm, np.where(norm < gap, norm / np.maximum(gap - norm, 1e-300), nan)
 
 
-def random_bases(count: int, d: int, k: int, rng: np.random.Generator) -> Array:
+def random_bases(count: int, d: int, k: int, rng: Rng) -> Array:
     """Return uniformly distributed bases of k columns, shape (count, d, k)."""
     return np.asarray(np.linalg.qr(rng.standard_normal((count, d, k)))[0])
 
@@ -345,8 +325,8 @@ def oja_error(cell: Cell) -> list[Record]:
     errors = []
     for _ in range(cell.size):
         data = spiked_gaussian(n, d, spikes=[0.75], noise=0.5, rng=rng)
-        assert data.subspace is not None  # the model has one
         vector = mechanism.release(data.rows, rng=rng)[:, np.newaxis]
-        errors.append(float(largest_principal_angle_sine(vector, data.subspace)))
+        truth = np.asarray(data.subspace)
+        errors.append(float(largest_principal_angle_sine(vector, truth)))
     blind = random_sines(cell.size, d, cell.rng(1))
     return repeated(cell, error=errors, error_null=blind, formula=formula)

@@ -82,7 +82,7 @@ def pca_start_error(cell: Cell) -> list[Record]:
     r, start = int(setting["n_components"]), PublishedStart(setting["epsilon"])
     found, random = [], _random(cell, setting)
     for i, data in enumerate(_haystacks(setting, cell.size, rng)):
-        second = data.rows.T @ data.rows
+        second, truth = data.rows.T @ data.rows, np.asarray(data.subspace)
         noisy = start.draw(data.rows, r, 1, rng=rng)["start"][0]
         norm = float(np.linalg.norm(noisy - second, 2))
         values = np.linalg.eigvalsh(second)
@@ -91,8 +91,8 @@ def pca_start_error(cell: Cell) -> list[Record]:
         found.append(
             {
                 "repetition": cell.first + i,
-                "pca_error": float(squared_distance(pca, _truth(data))),
-                "pca_error_null": float(squared_distance(random[i], _truth(data))),
+                "pca_error": float(squared_distance(pca, truth)),
+                "pca_error_null": float(squared_distance(random[i], truth)),
                 "pca_error_bound": pca_error_bound(data, r),
                 "start_error": float(projector_distance(private, pca)),
                 "start_error_null": float(projector_distance(random[i], pca)),
@@ -154,7 +154,7 @@ def limit_error(cell: Cell) -> list[Record]:
     bases = descent.objective.bases(points, r)
     found, random = [], _random(cell, setting)
     for i, (own, point, basis) in enumerate(zip(data, points, bases, strict=True)):
-        truth = _truth(own)
+        truth = np.asarray(own.subspace)
         best = _mean_distance(own.rows, truth @ truth.T)
         excess = _mean_distance(own.rows, point) - best
         blind = _mean_distance(own.rows, r / len(truth) * np.eye(len(truth))) - best
@@ -182,7 +182,7 @@ def _final(
     rng = cell.rng()
     data = _haystacks(setting, cell.size, rng)
     descent = _built(cell.mechanism, setting, steps)
-    truths = np.stack(list(map(_truth, data)))
+    truths = np.stack([np.asarray(each.subspace) for each in data])
     return repeated(
         cell,
         error=squared_distance(_after(descent, data, stop, rng), truths),
@@ -232,11 +232,6 @@ def _haystacks(
         )
         for _ in range(size)
     ]
-
-
-def _truth(data: Dataset) -> Array:
-    assert data.subspace is not None  # the model has one
-    return np.asarray(data.subspace)
 
 
 def _mean_distance(rows: Array, matrix: Array) -> float:

@@ -42,9 +42,10 @@ def useful_and_traced(results: Results, narrow: bool) -> tuple[Figure, str]:
         k: [e for e in found if e.components == k][:_PANELS] for k in clusters(found)
     }
     ordered = [each for some in by_k.values() for each in some]
-    rows, foot = len(ordered) if narrow else len(by_k), lines.FOOT[narrow]
-    figure = plots.canvas(_HEIGHTS[narrow] * rows + foot, narrow=narrow)
-    places = plots.boxes(figure, len(ordered), across=len(ordered) // rows, foot=foot)
+    rows, panels = len(ordered) if narrow else len(by_k), len(ordered)
+    figure, places = lines.sheet(
+        _HEIGHTS[narrow] * rows, panels, narrow=narrow, across=panels // rows
+    )
     said = {}
     for box, each in zip(places, ordered, strict=True):
         heading = f"k = {each.components}: {each.name}"

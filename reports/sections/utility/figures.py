@@ -48,10 +48,9 @@ def captured_variance(results: Results, narrow: bool) -> tuple[Figure, str]:
     verdicts = Verdicts.of(results["privacy-wall"])
     curves = _curves(results["captured-variance"], results["exact-privacy"], verdicts)
     without_noise = captured(results["variance-references"])
-    foot = lines.FOOT[narrow] + lines.ENTRY
     below = _KEY_STEP * len(curves) if narrow else 0
-    figure = plots.canvas((400 + below if narrow else 490) + foot, narrow=narrow)
-    (box,) = plots.boxes(figure, foot=foot)
+    height = 400 + below if narrow else 490
+    figure, (box,) = lines.sheet(height, narrow=narrow, more=lines.ENTRY)
     margin, bottom = 14 if narrow else 236, 52 + below
     axes = plots.panel(figure, box, left=60, right=margin, top=38, bottom=bottom)
     _scales(axes, curves, without_noise[FIRST_COMPONENT])
@@ -60,7 +59,7 @@ def captured_variance(results: Results, narrow: bool) -> tuple[Figure, str]:
     _references(axes, without_noise)
     named = [curve.line for curve in curves]
     if narrow:
-        lines.list_below(axes, named, foot + 14, _KEY_STEP)
+        lines.list_below(axes, named, box[1] + 14, _KEY_STEP)
     else:
         lasts = ((curve.line, curve.last) for curve in curves)
         ends = [(line, (epsilon, float(nines(y)))) for line, (epsilon, y) in lasts]
@@ -173,13 +172,13 @@ def run_time(results: Results, narrow: bool) -> tuple[Figure, str]:
     """
     ratios = quartiles(results["run-time"], "mechanism", "ratio")
     del ratios[BASELINE]
-    verdicts, foot = Verdicts.of(results["privacy-wall"]), lines.FOOT[narrow]
+    verdicts = Verdicts.of(results["privacy-wall"])
     room = (50 if narrow else 34) * len(ratios)
-    figure = plots.canvas(room + 72 + foot, narrow=narrow)
+    figure, (box,) = lines.sheet(room + 72, narrow=narrow)
     shown = {name: verdicts.line(name, 0).label for name in ratios}
     names = plots.names_width(shown.values())
     left, width = (10, plots.NARROW - 24) if narrow else (names, WIDE - names - 90)
-    axes = plots.pixels(figure, left, 34 + foot, width, room)
+    axes = plots.pixels(figure, left, 34 + box[1], width, room)
     plots.row_panel(axes, len(ratios), "Time of a fit, in fits without privacy", [])
     # Logarithmic: samplers differ by orders of magnitude.
     seen = [x for quarters in ratios.values() for x in quarters]
