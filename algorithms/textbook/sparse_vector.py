@@ -128,12 +128,13 @@ class Streams:
     def read(cls, releases: Array, mechanism: "SparseVector") -> "Streams":
         """Read releases of a mechanism, shape (size, k)."""
         digits = np.full(releases.shape, _NOTHING, dtype=np.int8)
-        values, below = mechanism.releases_values, mechanism.below
+        below, unreached = mechanism.quiet
+        values = isnan(below)
         above = np.isfinite(releases) if values else releases == 1.0
-        is_below: Mask = np.isnan(releases) if isnan(below) else releases == below
+        is_below: Mask = np.isnan(releases) if values else releases == below
         np.copyto(digits, ABOVE, where=above)
         np.copyto(digits, BELOW, where=is_below)
-        np.copyto(digits, UNREACHED, where=releases == mechanism.unreached)
+        np.copyto(digits, UNREACHED, where=releases == unreached)
         of = np.zeros(len(releases), dtype=np.intp)
         for start in range(0, releases.shape[1], _DIGITS):
             block = digits[:, start : start + _DIGITS].astype(np.float64)
@@ -197,9 +198,8 @@ class SparseVector(CountingMechanism, ABC):
     _: KW_ONLY
     threshold: Nonnegative = 1.0
 
-    below: ClassVar[float] = 0.0
-    unreached: ClassVar[float] = -1.0
-    releases_values: ClassVar[bool] = False
+    quiet: ClassVar[tuple[float, float]] = 0.0, -1.0
+    """What is released below and not reached: NaN, -inf where values are released."""
 
     @property
     @abstractmethod
@@ -254,7 +254,7 @@ class SparseVector(CountingMechanism, ABC):
         return StreamLaw(answers, self.threshold, *self.scales)
 
     def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
-        releases = np.full((len(answers), size), self.unreached)
+        releases = np.full((len(answers), size), self.quiet[1])
         thresholds = laplace_noise(size, self.threshold_scale, rng=rng)
         thresholds += self.threshold
         running = np.arange(size)  # the streams that go on, with what they need
@@ -264,7 +264,7 @@ class SparseVector(CountingMechanism, ABC):
             if self.query_scale > 0:
                 noisy += laplace_noise(len(running), self.query_scale, rng=rng)
             above = noisy >= thresholds
-            coded = np.full(len(running), self.below)
+            coded = np.full(len(running), self.quiet[0])
             coded[above] = self._above(noisy[above], answer, rng)
             column[running] = coded
             self._renew(thresholds, above, rng)

@@ -13,7 +13,7 @@ epsilon.
 
 from dataclasses import KW_ONLY, dataclass
 from math import inf, nan
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -89,9 +89,7 @@ class SVT3(sparse_vector.StoppingSparseVector):
     it is below, -inf where it is not reached.
     """
 
-    below: ClassVar[float] = nan
-    unreached: ClassVar[float] = -inf
-    releases_values: ClassVar[bool] = True
+    quiet = nan, -inf
 
     @property
     def scales(self) -> tuple[float, float]:
@@ -184,9 +182,7 @@ class NumericalSVT(sparse_vector.StoppingSparseVector):
     _: KW_ONLY
     cutoff: int = 2
 
-    below: ClassVar[float] = nan
-    unreached: ClassVar[float] = -inf
-    releases_values: ClassVar[bool] = True
+    quiet = nan, -inf
 
     @property
     def scales(self) -> tuple[float, float]:

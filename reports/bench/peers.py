@@ -158,11 +158,11 @@ def _attacked(box: Box, sides: Sides, *, curve: bool) -> bool:
     return bool(_weigh(box, *limits, curve=curve)[0] > 0)
 
 
-def _histogram(box: Box, sides: Sides, bins: int = 50) -> bool:
+def _histogram(box: Box, sides: Sides) -> bool:
     epsilon, delta = box.point
     n, ratio = len(sides[0]), math.exp(epsilon)
     window = -box.window, box.window
-    p, q = (np.histogram(np.clip(s, *window), bins, window)[0] / n for s in sides)
+    p, q = (np.histogram(np.clip(s, *window), 50, window)[0] / n for s in sides)
     off = 2 * (np.sqrt(p).sum() + ratio * np.sqrt(q).sum()) / math.sqrt(n)
     off += 6 * (1 + ratio) * math.sqrt(math.log(4 / ALPHA) / (2 * n))
     return bool(np.maximum(p - ratio * q, 0).sum() - off > delta)

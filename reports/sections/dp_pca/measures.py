@@ -49,13 +49,10 @@ from dpaudit.gram import gram
 from dpaudit.neighbours import Relation
 from dpaudit.reports.experiment import Cell, Record, exact, repeated
 from dpaudit.reports.measures import audited, worst_case
-from dpaudit.reports.sections.streaming.measures import BY_BATCHES, STEP
+from dpaudit.reports.sections.streaming.measures import BY_BATCHES, FIRST, REST, STEP
 from dpaudit.streams import stream
 from dpaudit.subspace import largest_principal_angle_sine, top_components
 from dpaudit.validation import check_count, check_positive
-
-FIRST = 2**0.25  # as in `dpaudit.reports.sections.streaming.measures`
-REST = FIRST / 4
 
 _BLOCK = 2**15  # rows
 _HELD = 2**25  # numbers, of the blocks that are held

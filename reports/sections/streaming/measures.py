@@ -44,8 +44,8 @@ BY_BATCHES: dict[str, Callable[..., DPPCA | PublishedDPPCA]] = {
     DP_PCA: DPPCA.calibrated,
     "dp-pca-published": PublishedDPPCA.as_published,
 }
-_FIRST = 2**0.25  # the first eigenvalue of Gaussian rows, see the module
-_REST = _FIRST / 4  # the others
+FIRST = 2**0.25  # the first eigenvalue of Gaussian rows, see the module
+REST = FIRST / 4  # the others
 
 
 def streaming_errors(cell: Cell) -> list[Record]:
@@ -62,7 +62,7 @@ def streaming_errors(cell: Cell) -> list[Record]:
     setting = {**cell.options, **cell.point}
     n, d = int(setting["n"]), int(setting["d"])
     mechanism = _mechanism(cell.mechanism, n, setting["epsilon"], setting["delta"])
-    constants = streaming_models.gaussian_constants([_FIRST] + [_REST] * (d - 1))
+    constants = streaming_models.gaussian_constants([FIRST] + [REST] * (d - 1))
     if "noise" in setting:
         constants = streaming_models.signal_constants(setting["noise"], d)
     formula = _noise_by_formula(mechanism, n, d, constants)
@@ -103,8 +103,8 @@ def _data(
 ) -> tuple[Array, Array]:
     """Return rows, shape (n, d), and v, shape (d, 1)."""
     if noise is None:
-        spikes = [_FIRST - _REST]
-        data = spiked_gaussian(n, d, spikes=spikes, noise=sqrt(_REST), rng=rng)
+        spikes = [FIRST - REST]
+        data = spiked_gaussian(n, d, spikes=spikes, noise=sqrt(REST), rng=rng)
     else:
         data = streaming_models.signal_in_noise(n, d, noise=noise, rng=rng)
     assert data.subspace is not None  # both models have one

@@ -67,8 +67,13 @@ from dpaudit.algorithms.streaming.windows import Tail
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Cell, Record, repeated
-from dpaudit.reports.sections.dp_pca.measures import FIRST, REST, gaussian
-from dpaudit.reports.sections.streaming.measures import normal_length, random_sines
+from dpaudit.reports.sections.dp_pca.measures import gaussian
+from dpaudit.reports.sections.streaming.measures import (
+    FIRST,
+    REST,
+    normal_length,
+    random_sines,
+)
 from dpaudit.streams import stream
 from dpaudit.subspace import largest_principal_angle_sine
 from dpaudit.validation import check_fraction
