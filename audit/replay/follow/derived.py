@@ -111,7 +111,8 @@ class _Parts:
             return None
         made = self.tape.draws.made.of(draws)
         if made is not None:
-            if isinstance(made.expression, Joint):
+            moved = not bare and _is_noise(int(self.tape.draws.families[draws[0]]))
+            if moved or isinstance(made.expression, Joint):
                 return None
             behind = {}
             for slot, roots in made.roots.items():
@@ -130,9 +131,7 @@ class _Parts:
             return None
         lattice = lattice_of(family)
         law = law_of(family)
-        # A uniform draw is no noise by itself, whatever number was added to it.
-        shifted = (law.family if isinstance(law, Cut) else family) == Family.UNIFORM
-        if not (bare or lattice or shifted):
+        if not bare and _is_noise(family):
             return None
         place = self._slot(draws)
         if place is None:
@@ -155,6 +154,16 @@ class _Parts:
             return None
         self.slots.append(draws)
         return len(self.slots) - 1
+
+
+def _is_noise(family: int) -> bool:
+    """Say whether draws are noise by themselves, so that sums with data are looked at.
+
+    Those on a lattice and uniform ones are not, whatever number was added to them.
+    """
+    law = law_of(family)
+    family = law.family if isinstance(law, Cut) else family
+    return family not in (Family.UNIFORM, Family.UNKNOWN) and not lattice_of(family)
 
 
 def derived(name: str, *parts: Any, known: bool = False, few: bool = False) -> Any:
@@ -271,7 +280,9 @@ def _on_lattice(name: str, value: Any, digits: Any = 0) -> Any:
             return NotImplemented
         scaled = Applied("multiply", (Number(float(factor)), base))
         whole = Applied(name, (Applied("add", (scaled, Number(float(centre)))),))
-        noise = Noise(0.0, 1.0, "lattice", law)
+        found = identify(base)
+        exact = found is not None and found.exact
+        noise = Noise(0.0, 1.0, "lattice", law, exact)
         parts.append(_made(tape, whole, noise, read.slots, (1,)))
     made = Tracked.joined(tape, parts) * step
     made.bare = False

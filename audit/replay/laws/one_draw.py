@@ -120,11 +120,11 @@ def _quantiles() -> dict[str, Array]:
 def distribution(of: int | Root) -> Any:
     """Return the law of a family of standard draws, or of a root, as SciPy has it.
 
-    None if it is none that SciPy has, as of those on a lattice.
+    None if it is none that SciPy has, as of those on a lattice, or of two gamma draws.
     """
-    if isinstance(of, Root):
-        return kinds()[of.kind] if of.law is None else of.law.law
-    return getattr(law_of(of), "law", None)
+    if isinstance(of, Root) and of.law is None:
+        return kinds()[of.kind]
+    return getattr(of.law if isinstance(of, Root) else law_of(of), "law", None)
 
 
 def normal_form(shift: float, scale: float, law: Noise) -> Noise:
@@ -150,7 +150,7 @@ def of_one(
         values = evaluate(expression, _at(root, start + np.arange(len(p))))
         return Noise.on_lattice(np.broadcast_to(values, p.shape), p)
     law = distribution(root)
-    if not resolved(expression, root, law.ppf(_GRID)):
+    if law is None or not resolved(expression, root, law.ppf(_GRID)):
         return None
 
     def of(p: Array) -> Array:

@@ -106,6 +106,7 @@ def test_noise_is_known_for_what_it_is(name):
         of("multiply", Root(0, "lattice", Lattice.among((-1, 1), (0.49, 0.51))), F),
         *(of("multiply", E, of("absolute", N)), of("clip", L, -3, 3)),
         *(of("square", Root(0, "gaussian")), of("log", of("subtract", U, 0.5))),
+        of("absolute", of("add", L, Root(1, "laplace"))),
     ],
 )
 def test_near_misses_are_not_known(expression):
@@ -313,6 +314,15 @@ def test_noise_that_code_makes_is_followed(name):
         assert replay(RIGHT[name], pair=PAIR, claim=PureDP(0.99)).proof
 
 
+@pytest.mark.parametrize("form", ["abs({})", "1 / {}", "np.exp({})"])
+def test_what_is_not_linear_looks_at_data_with_noise_that_code_makes(form):
+    noisy = form.format("(data.sum() + r.exponential() - r.exponential())")
+    mechanism = made(f"def f(data, r):\n    return {noisy}\n", np=np)
+    result = replay(mechanism, pair=PAIR, claim=PureDP(1.0))
+    assert (result.verdict, len(result.steps)) == ("NOT_REFUTED", 1)
+    assert result.loss == pytest.approx(1, rel=1e-6)
+
+
 def test_clamped_noise_is_held_to_its_claim_and_constants_may_be_atoms():
     wrong = replay(partial(clamped, epsilon=1.01), pair=PAIR, claim=PureDP(1.0))
     assert (wrong.verdict, wrong.proof) == ("REFUTED", True)
@@ -368,6 +378,10 @@ def another_side(x, rng):
     return fitted(rng) if len(x) > 2 else rng.laplace()
 
 
+def rounded_to_a_tenth(x, rng):
+    return round(another_side(x, rng), 1)
+
+
 def in_another_order(x, rng):
     noise = [fitted(rng), rng.laplace()]
     return noise[::-1] if len(x) > 2 else noise
@@ -396,7 +410,7 @@ def in_a_sum(x, rng):
     "private",
     [
         *(another_side, in_another_order, against_a_number),
-        *(turned_on, running_sum, in_a_sum),
+        *(turned_on, running_sum, in_a_sum, rounded_to_a_tenth),
     ],
 )
 def test_noise_that_a_simulation_fits_refutes_nothing_beside_other_noise(private):
