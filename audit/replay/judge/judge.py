@@ -54,7 +54,7 @@ from dpaudit.audit.replay.judge.lines import Lines
 from dpaudit.audit.replay.judge.public_values import compare_public
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
-from dpaudit.audit.replay.laws.composition import pure_epsilon
+from dpaudit.audit.replay.laws.composition import most_loss, pure_epsilon
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
 
@@ -245,7 +245,10 @@ def _judge_closed(
         worst.find("coin", lazy[0].returned_at, TWO_MODES)
     worst.proven &= other.proven
     worst.transcripts &= other.transcripts
-    if worst.proven and other.loss < worst.loss:
+    # The eager mode may take values for others: 0 + noise is none before it is used.
+    hides = other.loss <= most_loss(begun.claim) < worst.loss
+    other_values = worst.loss == np.inf and other.suspicious and not hides
+    if other.loss < worst.loss and (worst.proven or other_values):
         worst.loss, worst.steps = other.loss, other.steps
         worst.findings = other.findings
     if not worst.proven:

@@ -164,6 +164,10 @@ def test_words_are_true_of_what_they_say():
     def draws_of_a_seed(x, rng):
         return len(x) + np.random.default_rng(1).laplace()
 
+    def ratio_to_none(x, rng):
+        more = len(x) - 2 + rng.laplace()
+        return more / (x.sum() + rng.laplace(scale=9.0))
+
     def descends(x, rng):
         at = 0.0
         for _ in range(4):
@@ -179,6 +183,7 @@ def test_words_are_true_of_what_they_say():
     assert "not released" not in beside
     assert "a seed" not in said(seeds_without_draws, PureDP(1.0))
     assert "of a seed that is not drawn" in said(draws_of_a_seed, PureDP(1.0))
+    assert "distance: the inputs lie 1 apart" in said(ratio_to_none, PureDP(0.5))
     assert "the unit of an epsilon; claimed is GaussianDP(mu=0.5)" in said(
         descends, GaussianDP(0.5)
     )
