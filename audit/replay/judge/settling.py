@@ -242,6 +242,7 @@ class Settlement:
             worst.loss, self.repeats = np.inf, repeats
         else:
             self.samples, self.event = repeats, str(form)
+            worst.loss = np.inf if worst.loss == np.inf else np.nan  # unseen
         return True
 
     def _share_error(self) -> float:

@@ -118,6 +118,7 @@ def test_words_of_an_exception_are_a_form():
     result = replay(raises, pair=PAIR, claim=PureDP(1.0))
     assert (result.verdict, result.proof) == ("REFUTED", False)
     assert "xx" in str(result.event)
+    assert math.isnan(result.loss)  # of numbers there are none that differ
 
 
 def test_whose_a_number_is_refutes_nothing_and_is_told_where_there_are_rows():
