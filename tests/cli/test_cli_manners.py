@@ -1,4 +1,5 @@
 import json
+import os
 
 import click
 import pytest
@@ -67,6 +68,17 @@ def test_lists_are_narrowed_and_shells_complete_names():
     assert done.exit_code == 0
     found = {line.partition(",")[2] for line in done.stdout.splitlines()}
     assert found == {name for name in CATALOGUE if name.startswith("symmetr")}
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full disk")
+@pytest.mark.parametrize("option", ["--witness", "--html", "--format"])
+def test_a_verdict_is_told_although_the_disk_is_full(option):
+    """It may have taken hours; what cannot be written is an error all the same."""
+    done = run(*NOISE, option, f"{'sarif=' * (option == '--format')}/dev/full")
+    assert "REFUTED" in done.stdout
+    assert "witness written" not in done.stdout
+    assert done.exit_code == 2
+    assert done.stderr == "dpaudit: cannot write '/dev/full': No space left on device\n"
 
 
 def test_a_page_of_one_audit(tmp_path):

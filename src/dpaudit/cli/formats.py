@@ -110,7 +110,32 @@ class Output:
             In the order in which it was said; the last decides.
         subject : object
             What was audited: where it begins is the place of what no line explains.
+
+        Raises
+        ------
+        InputError
+            If something cannot be kept, as on a full disk: after all is printed.
         """
+        unwritten = None
+        try:
+            self._keep(results, subject)
+        except InputError as error:
+            unwritten = error
+        if self._printed:
+            click.echo(_formatted(self._printed[0], results, subject))
+        else:
+            for each in results:
+                print_result(each, as_json=False, refuted=each.refuted)
+        if unwritten is not None:
+            raise unwritten
+        told = not self._printed and hasattr(results[-1], "trajectory")
+        if self.witness is not None and told:
+            wrote = f"witness written to {printable(self._name)}"
+            nothing = "nothing refuted: no witness written"
+            click.echo(f"  {wrote if results[-1].witness is not None else nothing}")
+
+    def _keep(self, results: Sequence[Any], subject: Any) -> None:
+        """Write what is to be kept."""
         if (found := results[-1].witness) is not None and self.witness is not None:
             found.save(self.witness)
         if self.page is not None:
@@ -122,15 +147,6 @@ class Output:
                 with replacing(file) as new:
                     text = _formatted(form, results, subject)
                     new.write_text(text + "\n" * bool(text), encoding="utf-8")
-        if self._printed:
-            click.echo(_formatted(self._printed[0], results, subject))
-            return
-        for each in results:
-            print_result(each, as_json=False, refuted=each.refuted)
-        if self.witness is not None and hasattr(results[-1], "trajectory"):
-            wrote = f"witness written to {printable(self._name)}"
-            nothing = "nothing refuted: no witness written"
-            click.echo(f"  {wrote if found else nothing}")
 
 
 def _formatted(form: str, results: Sequence[Any], subject: Any) -> str:
