@@ -10,7 +10,6 @@ What only a browser knows, such as colours, heights, and what pictures are calle
 looked at by ``make browser``.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -19,7 +18,9 @@ from pathlib import Path
 from posixpath import dirname, join, normpath
 from urllib.parse import unquote, urlsplit
 
+from dpaudit.errors import InputError
 from dpaudit.reports.sections import all_sections
+from dpaudit.strict_json import read_json
 
 __all__ = ["Site"]
 
@@ -293,8 +294,16 @@ class Site:
     def _verdicts(self, name: str, table: list[tuple[str, str]]) -> Iterator[str]:
         """Yield rows whose verdict is not that of the audits in ``report.json``."""
         audits: dict[str, set[str]] = {}
-        for each in json.loads(self.text("report.json"))["verdicts"]:
-            audits.setdefault(each["mechanism"], set()).add(each["verdict"])
+        try:
+            for each in read_json(self.root / "report.json")["verdicts"]:
+                told = audits.setdefault(each["mechanism"], set())
+                told.add("" + each["verdict"])
+        except InputError as error:
+            yield str(error)
+            return
+        except (KeyError, TypeError):
+            yield "report.json has no verdicts of mechanisms"
+            return
         row = ""
         for tag, what in table:
             if tag == "a" and what.startswith("mechanisms/"):

@@ -145,6 +145,8 @@ def compare_reports(old: Path, new: Path) -> Differences:
     tested: list[tuple[Change, float, float]] = []
     for name in sorted(before.keys() & after):
         pair = before[name], after[name]
+        columns = ([f"column {each}" for each in table] for table in pair)
+        changes += _moved(name, *columns)
         if all("verdict" in table for table in pair):
             rows = [_by_name(table) for table in pair]
             changes += _moved(name, *rows)
@@ -153,7 +155,7 @@ def compare_reports(old: Path, new: Path) -> Differences:
             for key in both:
                 changes += _judged(name, key, rows[0][key], rows[1][key])
         elif all("repetition" in table for table in pair):
-            changes += _moved(name, *(set(table["mechanism"]) for table in pair))
+            changes += _moved(name, *map(_mechanisms, pair))
             compared = list(_cells(name, *pair))
             cells += len(compared)
             tested += filter(None, compared)
@@ -193,6 +195,10 @@ def _moved(table: str, old: Collection[str], new: Collection[str]) -> Iterator[C
             yield Change(kind, table, each, "", "", "")
 
 
+def _mechanisms(table: pd.DataFrame) -> set[str]:
+    return set(map(str, table["mechanism"].dropna())) if "mechanism" in table else set()
+
+
 def _by_name(table: pd.DataFrame) -> dict[str, Mapping[str, Any]]:
     """Return the rows of a table of verdicts by what they are about."""
     found: dict[str, Mapping[str, Any]] = {}
@@ -225,7 +231,7 @@ def _judged(
     kinds = {"verdict": "verdict", "claim_text": "claim"}
     kinds |= dict.fromkeys(_EXACT, "number") | dict.fromkeys(_BOUNDS, "bound")
     for column, kind in kinds.items():
-        one, two = old.get(column), new.get(column)
+        one, two = (_number(each.get(column)) for each in (old, new))
         if column not in old or column not in new or (pd.isna(one) and pd.isna(two)):
             continue
         if isinstance(one, float | int) and isinstance(two, float | int):
@@ -235,6 +241,14 @@ def _judged(
         elif one == two:
             continue
         yield Change(kind, table, key, column, *_said(one, two))
+
+
+def _number(value: Any) -> Any:
+    """Return the number in a text: beside one word a column of numbers is of texts."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 def _cells(
@@ -252,6 +266,8 @@ def _cells(
         and column not in (*keys, "repetition")
         and "seconds" not in column
     ]
+    if not keys:
+        return
     groups = [dict(iter(table.groupby(keys, sort=False))) for table in (old, new)]
     for key, first in groups[0].items():
         if key not in groups[1]:

@@ -83,6 +83,32 @@ def test_errors_beyond_chance_are_told_by_cell_and_times_are_not(tmp_path):
     assert "4 of them with too few" in blind.measured
 
 
+def test_columns_that_came_or_went_are_told(tmp_path):
+    audits = [{name: AUDIT[name] for name in AUDIT if name != "verdict"}]
+    old = written(tmp_path / "old", [AUDIT])
+    new = written(tmp_path / "new", audits, errors=ERRORS.drop(columns="mechanism"))
+    lost = compare_reports(old, new)
+    told = [(each.kind, each.table, each.where) for each in lost.changes]
+    assert told == [
+        ("gone", "audits", "column verdict"),
+        ("gone", "errors", "column mechanism"),
+        *(("gone", "errors", name) for name in ("m", "n")),
+    ]
+    new = written(tmp_path / "new", errors=ERRORS.assign(mechanism=np.nan))
+    nameless = compare_reports(old, new).changes
+    assert [each.where for each in nameless if each.table == "errors"] == ["m", "n"]
+    first = ["repetition", *ERRORS.columns.drop("repetition")]
+    other = written(tmp_path / "other", errors=ERRORS[first])
+    assert compare_reports(other, other).cells == 0
+
+
+def test_a_word_among_numbers_leaves_the_others_numbers(tmp_path):
+    old = written(tmp_path / "old", [AUDIT, {**AUDIT, "mechanism": "n"}])
+    rows = [AUDIT, {**AUDIT, "mechanism": "n", "epsilon_lower": "much"}]
+    (one,) = compare_reports(old, written(tmp_path / "new", rows)).changes
+    assert (one.where, one.old, one.new) == ("n, add-remove", "0.5", "much")
+
+
 def test_chance_alone_is_told_as_a_change_as_rarely_as_it_says(tmp_path):
     """Errors of one law, with ties, and rare events: each of 30 reports is called
     changed with probability 1e-3 at most, two or more are with 5e-4."""

@@ -261,6 +261,27 @@ def test_rows_have_the_verdicts_of_the_audits(whole, tmp_path, badge, verdicts, 
     assert Site(tmp_path).laws() == ([f"index.html: {fault}"] if fault else [])
 
 
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        *(("", "complete JSON"), ("{", "complete JSON"), ("[" * 9999, "too deeply")),
+        *((text, "has no verdicts") for text in ("[]", "null", "{}", '"x"', "3")),
+        *(
+            (json.dumps({"verdicts": [{"mechanism": "m", **row}]}), "has no verdicts")
+            for row in ({}, {"verdict": None}, {"verdict": ["REFUTED"]})
+        ),
+    ],
+)
+def test_a_broken_list_of_verdicts_is_a_fault_of_the_report(
+    whole, tmp_path, text, fault
+):
+    copytree(whole, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "report.json").write_text(text, "utf-8")
+    (said,) = Site(tmp_path).laws()
+    assert "report.json" in said
+    assert fault in said
+
+
 def test_exit_codes(whole, tmp_path, monkeypatch):
     def check(folder, *options):
         return CliRunner().invoke(main, ["report", "check", str(folder), *options])
