@@ -10,6 +10,7 @@ are looked at.
 """
 
 import sys
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -205,12 +206,14 @@ def _followed(by: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         return NotImplemented
     several = bool(args) and type(args[0]) in (list, tuple)
     flat = [*args[0], *args[1:]] if several else list(args)
-    numbers = [*map(numbers_of, flat)]
-    given = [numbers[: len(args[0])], *numbers[len(args[0]) :]] if several else numbers
     dtype = dtype_of(flat)
     try:
+        numbers = [*map(numbers_of, flat)]  # a tensor in a transform has none
+        given = numbers
+        if several:
+            given = [numbers[: len(args[0])], *numbers[len(args[0]) :]]
         result = by(*given, **{_KEYWORDS[key]: each for key, each in kwargs.items()})
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):
         return NotImplemented
     note_rounding(result, numbers, loaded_torch().finfo(dtype).eps)
     return as_tensor(result, dtype)
@@ -263,9 +266,26 @@ def _looked_at(value: Any, how: str) -> Any:
         return value.ordinary(how)
     if type(value) in (list, tuple):
         return type(value)(_looked_at(each, how) for each in value)
-    if type(value) is dict:
-        return {key: _looked_at(each, how) for key, each in value.items()}
+    if type(value) in (dict, OrderedDict):
+        return type(value)((key, _looked_at(each, how)) for key, each in value.items())
     return value
+
+
+def on_ordinary(real: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of PyTorch that gets ordinary tensors, not noisy ones."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        how = real.__name__.strip("_")
+        return real(*_looked_at(args, how), **_looked_at(kwargs, how))
+
+    return call
+
+
+TRANSFORMS = (
+    "torch._functorch.vmap._process_batched_inputs",
+    "torch._functorch.eager_transforms._wrap_tensor_for_grad",
+)
+"""Where `torch.func` hands tensors to compiled code, which asks nothing of them."""
 
 
 def _over(function: Any) -> Callable[..., Any]:

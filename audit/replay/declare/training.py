@@ -36,6 +36,7 @@ from dpaudit.audit.replay.declare.array_draws import DRAWN_ARRAYS, ArrayDraws
 from dpaudit.audit.replay.declare.declarations import gaussian
 from dpaudit.audit.replay.declare.libraries import replaced
 from dpaudit.audit.replay.declare.tensor_draws import DRAWN_TENSORS, TensorDraws
+from dpaudit.audit.replay.declare.tensors import TRANSFORMS, on_ordinary
 from dpaudit.audit.replay.follow.outside import note_outside
 
 __all__ = ["training_libraries"]
@@ -291,5 +292,6 @@ def training_libraries(rng: Any) -> Iterator[None]:
                 draws = draws_of(rng)
                 every += [(path, partial(draws.draws, path)) for path in paths]
                 stack.enter_context(draws.kept())
+        every += [(path, on_ordinary) for path in TRANSFORMS]
         stack.enter_context(replaced(every))
         yield

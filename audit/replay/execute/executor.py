@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
@@ -49,6 +48,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 U = TypeVar("U")
 
+_AT_MOST = 4  # executions, of which the last counts
 _ORDER = 2**31 + 1  # of the streams by which sides are executed first or second
 
 
@@ -201,11 +201,14 @@ def execute(
         If the mechanism raises one: it refuses the data.
     """
     one, _ = ways_to_draw(mechanism)
-    import_module("scipy.stats")  # which draws where it is loaded
     loaded: Any = None
     tape: Tape | None = None
-    while loaded != (now := (loaded_libraries(), tables())):
-        loaded = now  # which this execution may load, not followed
+    for _ in range(_AT_MOST):
+        # What is loaded meanwhile was not followed, or drew as it was loaded.
+        before, loaded = loaded, (loaded_libraries(), tables())
+        if tape is not None and before == loaded and not tape.loading:
+            break
+        calls = tape.calls if tape is not None and before == loaded else None
         if tape is not None:
             tape.closed = True
         tape = Tape(seed, Script(script, goes_on), mode, trail=trail)
@@ -233,6 +236,7 @@ def execute(
                 ended.ordinary |= not script
                 raise
             rng.end()
+        tape.calls = tape.calls if calls is None else calls  # of the first one
     assert tape is not None
     reader = Reader(tape)
     if failure is not None:

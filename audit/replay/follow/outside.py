@@ -3,7 +3,7 @@
 from typing import Any
 
 from dpaudit.audit.replay.follow.observations import Unfollowed
-from dpaudit.audit.replay.follow.places import place_of_caller
+from dpaudit.audit.replay.follow.places import is_loading, place_of_caller
 
 __all__ = ["SEEDED", "note_outside", "note_seeded", "seeded", "varying"]
 
@@ -13,7 +13,7 @@ SEEDED = "a generator has a seed that was not drawn"
 
 def note_outside(tape: Any, why: str) -> None:
     """Note on a tape, if any, that something comes from outside, and may be random."""
-    if tape is None or tape.inside or tape.closed:
+    if tape is None or tape.inside or tape.closed or is_loading(tape):
         return
     tape.steps.take()
     note = Unfollowed(place_of_caller(), why)

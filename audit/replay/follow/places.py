@@ -45,6 +45,7 @@ _BETWEEN = [_file_of("dpaudit.audit.sampling.draws"), _file_of("dpaudit.streams"
 # What asks mechanisms, or what they release, for numbers.
 _ASKING = [_file_of("dpaudit.batches"), _file_of("dpaudit.outputs")]
 _LIBRARY = os.path.dirname(os.__file__)
+_IMPORT = "<frozen importlib._bootstrap>"
 # Instructions that load what is called: names by themselves, and attributes.
 _BY_THEMSELVES = ("LOAD_GLOBAL", "LOAD_NAME")
 _LOADS = ("LOAD_METHOD", "LOAD_ATTR", *_BY_THEMSELVES)
@@ -70,6 +71,34 @@ def place_of_caller() -> str:
             break
         frame = frame.f_back
     return "?"
+
+
+def is_loading(tape: Any) -> bool:
+    """Say, and note on a tape, whether a library that is being loaded runs now.
+
+    What it draws then, for names of files or tables, it draws once in a process.
+    """
+    loading = len(sys.modules) != tape.modules and _loads_library()
+    tape.loading += loading
+    return loading
+
+
+def _loads_library() -> bool:
+    frame: FrameType | None = sys._getframe(1)
+    inner = ""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file == _IMPORT and inner:  # of a module with this body
+            folder = os.path.dirname(os.path.abspath(inner))
+            libraries = (_LIBRARY, *_called_elsewhere())
+            return "site-packages" in folder.split(os.sep) or any(
+                f"{folder}/".startswith(f"{each}/") for each in libraries
+            )
+        if _kind(file) == "end":
+            break
+        inner = inner if file.startswith("<") else file
+        frame = frame.f_back
+    return False
 
 
 def place_of_failure(error: BaseException) -> str:

@@ -10,6 +10,7 @@ the neighbour's execution had shown those very outputs.
 """
 
 import math
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,7 +31,11 @@ from dpaudit.audit.replay.follow.observations import (
     Script,
     Unfollowed,
 )
-from dpaudit.audit.replay.follow.places import is_returned_next, place_of_caller
+from dpaudit.audit.replay.follow.places import (
+    is_loading,
+    is_returned_next,
+    place_of_caller,
+)
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.comparison import AnyLaw
@@ -117,16 +122,14 @@ class Tape:
     public : list of PublicValue
     untrusted : dict
         Calls of primitives that are not trusted, by the number of the noisy value.
-    inside : bool
-        Whether a declared primitive is running.
-    primitives : int
-        How many of these have been called.
+    inside, primitives : bool, int
+        Whether a declared primitive is running; how many have been called.
     final : Tracked, optional
         What went straight out of the mechanism as an ordinary number.
     first_place : str
         Where the first draw was made.
-    calls : int
-        How often the code drew.
+    calls, loading : int
+        How often the code drew, and libraries that it loaded.
     trail : Trail, optional
         Keeps every line.
     steps : Steps
@@ -150,6 +153,7 @@ class Tape:
     final: Any = None
     first_place: str = ""
     calls: int = 0
+    loading: int = 0
     trail: Any = None
     steps: Steps = field(default_factory=Steps)
 
@@ -157,6 +161,7 @@ class Tape:
         self.draws = Draws()
         self.outside: list[Unfollowed] = []
         self.seeded: list[Any] = []
+        self.modules = len(sys.modules)
         self._thread = threading.get_ident()
 
     @property
@@ -220,7 +225,7 @@ class Tape:
 
     def note_draw(self) -> None:
         """Note that the code draws."""
-        self.calls += 1
+        self.calls += not is_loading(self)
         self.steps.take()
         if self.trail is not None:
             self.trail.drew()

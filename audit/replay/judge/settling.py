@@ -79,11 +79,11 @@ _WHOSE = (
     "a number of the release is Python's on one side, and NumPy's on the other, which "
     "some who see it can tell: return float(...) or int(...) of it"
 )
-_STAYS = "is replaced by the code, and stays so"  # in the words of an execution
 _OTHERWISE = (
     "from the same seed and data the code made {} draws at first, and {} later: what "
     "it keeps from one execution to the next cannot be judged"
 )
+_STAYS = "is replaced by the code, and stays so"  # in the words of an execution
 
 
 @dataclass
@@ -154,7 +154,9 @@ class Settlement:
         if worst.suspicious and not self._has_state(before):
             self._test_exact_laws()
             tested = worst.sees == "transcript" and self.samples
-            if not (self.exact or tested or self._has_state(self._draws_otherwise)):
+            # Noise that was kept is a number without noise to all later executions.
+            kept = self._has_state(self._draws_otherwise)
+            if not (self.exact or tested or kept):
                 self._test_releases()
         elif worst.turns and not worst.suspicious:
             self._has_state(self._draws_otherwise)
@@ -352,7 +354,7 @@ class Settlement:
         if self.opened.opening is None:  # its executions were ended
             return None
         seed, mode, draws = self.opened.opening
-        self.executions += 1
+        self.executions += not self.exact  # else it is one of those that repeat it
         try:
             data = self.opened.pair.data
             tape = execute(self.mechanism, data, seed, mode=mode).tape

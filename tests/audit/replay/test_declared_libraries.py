@@ -197,6 +197,56 @@ def test_what_is_not_loaded_is_not_imported_and_what_is_later_is_followed(monkey
     assert (len(tape.observations), tape.unfollowed) == (1, [])
 
 
+DRAWS = """
+import os, random
+import numpy
+NAME = os.urandom(8), random.random(), numpy.random.normal(), numpy.random.default_rng()
+NAME[3].normal()
+"""
+KEPT: dict[str, float] = {}
+
+
+def kept_where_it_loads(x, rng):
+    import draws_where_it_loads  # noqa: F401
+
+    noise = KEPT.get("noise") or KEPT.setdefault("noise", float(rng.laplace()))
+    return x.sum() + noise
+
+
+def loads(x, rng):
+    import draws_where_it_loads  # noqa: F401
+
+    first = x.sum() + rng.laplace(scale=2.0)
+    length = np.linalg.norm([first, 1.0])  # looks at it
+    return first, x.sum() / length + rng.laplace(scale=2.0)
+
+
+@pytest.mark.parametrize(
+    ("folder", "mechanism", "verdict"),
+    [
+        ("site-packages", loads, "NOT_REFUTED"),
+        ("site-packages", kept_where_it_loads, "NOT_FOLLOWED"),
+        ("own", loads, "NOT_FOLLOWED"),
+    ],
+)
+def test_a_library_may_draw_where_it_is_loaded_and_not_ones_own_code(
+    folder, mechanism, verdict, monkeypatch, tmp_path
+):
+    home = tmp_path / folder
+    home.mkdir()
+    (home / "draws_where_it_loads.py").write_text(DRAWS)
+    monkeypatch.syspath_prepend(home)
+    KEPT.clear()
+    pair = Pair([[0.0]], [[0.0], [1.0]])
+    try:
+        result = replay(mechanism, pair=pair, claim=PureDP(1.0))
+    finally:
+        sys.modules.pop("draws_where_it_loads", None)
+    assert str(result.verdict) == verdict
+    if mechanism is loads:
+        assert verdict == "NOT_REFUTED" or "draws at first" in str(result)
+
+
 def test_what_versions_lack_and_mechanisms_that_return_functions_are_left_alone():
     with libraries.declared_libraries():
         assert not hasattr(Geometric.randomise, "__wrapped__")

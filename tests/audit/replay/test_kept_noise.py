@@ -1,7 +1,7 @@
 """Retries, and noise that is kept: no verdict beside what speaks against it."""
 
 import random
-from functools import cache
+from functools import cache, partial
 from itertools import product
 
 import numpy as np
@@ -71,6 +71,15 @@ def called_before():
     return mechanism
 
 
+def looked_at(x, kept, rng):
+    first = x.sum() + kept
+    return first, x.sum() / np.linalg.norm([first, 1.0]) + rng.laplace()
+
+
+def as_text(x, rng, held):
+    return x.sum() + float(held.setdefault("noise", "" if held else repr(number(rng))))
+
+
 KEPT = {
     "imported": lambda: lambda x, rng: x.sum() + IMPORTED[0],
     "below noise": lambda: lambda x, rng: x.sum() + POOL[0] + rng.laplace(0, 0.1),
@@ -84,6 +93,8 @@ KEPT = {
     "value": lambda: keeping(lambda rng: 3.0 + rng.laplace(size=2), use=in_parts),
     "number": lambda: keeping(number),
     "number of data": lambda: keeping(number, np.sum),
+    "looked at": lambda: keeping(number, use=looked_at),
+    "text": lambda: partial(as_text, held={}),
     "called before": called_before,
     "generator": lambda: keeping(lambda g: g, use=lambda x, g, _: x.sum() + number(g)),
     "shared batch": lambda: keeping(
@@ -139,7 +150,7 @@ def test_no_verdict_stands_beside_what_speaks_against_it(name, sees):
 @pytest.mark.hard
 @pytest.mark.parametrize("seed", range(27))
 @pytest.mark.parametrize("name", [*KEPT, *RETRIES])
-def test_so_it_is_in_2052_replays(name, seed):
+def test_so_it_is_in_2268_replays(name, seed):
     for sees in ("release", "transcript"):
         check(name, sees, seed, 0.5)
         check(name, sees, seed, 1.0)

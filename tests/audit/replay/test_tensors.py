@@ -1,5 +1,8 @@
 """Noise that code draws with PyTorch, where it is installed, in tensors of data."""
 
+from collections import OrderedDict
+from functools import partial
+
 import numpy as np
 import pytest
 from replay_cases import line_of
@@ -13,6 +16,7 @@ ROWS = Pair([[0.6, 0.8]], [[0.6, 0.8], [0.0, 1.0]])
 MANY = Pair([0.7] * 800, [0.7] * 800 + [1.0])
 NORMAL, PURE = (ROWS, GaussianDP(1.0)), (MANY, PureDP(1.0))
 Laplace = torch.distributions.Laplace
+grad, vmap = torch.func.grad, torch.func.vmap
 
 
 def total(x):
@@ -61,6 +65,34 @@ def by_gradient(x, rng):
     return (w.detach() - 0.1 * w.grad).numpy()
 
 
+def loss(w, row):
+    return ((w - row) ** 2).sum() / 2
+
+
+def held_loss(held, row):
+    return loss(held["w"], row)
+
+
+BY_ROWS = (
+    lambda w, data: vmap(grad(loss), in_dims=(None, 0))(w, data),
+    lambda w, data: vmap(grad(loss))(w.expand(data.shape), data),
+    lambda w, data: -vmap(grad(lambda row: loss(w, row)))(data),
+    lambda w, data: vmap(grad(held_loss), in_dims=(None, 0))(OrderedDict(w=w), data)[
+        "w"
+    ],
+)
+
+
+def by_rows(x, rng, gradients, scale=2**0.5):
+    """Two steps of descent: gradients of all rows at once, by `torch.func`."""
+    data, w = torch.tensor(x, dtype=torch.float32), torch.zeros(2)
+    for _ in range(2):
+        each = gradients(w, data)
+        each = each / each.norm(dim=1, keepdim=True).clamp(min=1.0)
+        w = w - 0.1 * (each.sum(0) + scale * torch.randn(2))  # fault
+    return w
+
+
 def by_manual_seed(x, rng):
     torch.manual_seed(int(rng.integers(2**31)))
     return total(x) + torch.randn(2)
@@ -107,6 +139,10 @@ RIGHT = {
     "of NumPy": (lambda x, rng: np.asarray(total(x) + torch.randn(2)), *NORMAL),
     "gradient": (by_gradient, *NORMAL),
     "alias": (into_an_alias, *NORMAL),
+    **{
+        f"by rows, {i}": (partial(by_rows, gradients=way), *NORMAL)
+        for i, way in enumerate(BY_ROWS)
+    },
     "looked at": (lambda x, rng: torch.relu(total(x) + torch.randn(2)), *NORMAL),
     "compared": (
         lambda x, rng: float(total(x) + Laplace(0.0, 1.0).sample() > 560.0),
@@ -155,6 +191,13 @@ def test_noise_of_tensors_is_followed(name):
 def test_faults_beside_tensors_are_refuted_at_their_line(name):
     mechanism, pair, claim = WRONG[name]
     result = replay(mechanism, pair=pair, claim=claim)
+    assert result.verdict == "REFUTED"
+    assert "# fault" in line_of(result.findings[0])
+
+
+def test_a_fault_beside_gradients_of_rows_is_refuted_at_its_line():
+    half = partial(by_rows, gradients=BY_ROWS[0], scale=0.7)
+    result = replay(half, pair=ROWS, claim=GaussianDP(1.0), sees="transcript")
     assert result.verdict == "REFUTED"
     assert "# fault" in line_of(result.findings[0])
 
