@@ -42,7 +42,7 @@ _LATE = 128  # learned attacks wait for this many releases if others apply
 _EARLY = 8
 _REFIT = 1.5  # refit a learned attack when its pool has grown by this factor,
 _REFIT_SELDOM = 4.0  # or by this one if others do without or no null bets on it,
-_RETIRED = 64.0  # or by this one after a trial in which it earned nothing
+_RETIRED = 128.0  # or so many have been seen after a trial in which it earned nothing
 _STALE = 20  # who has scored that much less than others is not bet on
 _CLEARLY = 4.0  # standard errors
 _TRIAL = 1000  # up to this many releases every attack scores, later those in use
@@ -364,12 +364,12 @@ class Portfolio:
         patience = _LATE if waits else _EARLY
         needed = (candidate.in_use and learners_only) or candidate.attack.patient
         factor = _REFIT if needed else _REFIT_SELDOM
-        due = max(patience, factor * candidate.fitted_on, candidate.rests_until)
+        due = max(patience, factor * candidate.fitted_on)
         if useful < due or (self.ending and candidate.fitted):
             return False
         if candidate.adds_nothing(self._candidates):
             candidate.rests_until = _RETIRED * candidate.fitted_on
-        return useful >= candidate.rests_until
+        return bool(self.seen.mean() >= candidate.rests_until)
 
     def _available(self, layout: str) -> int:
         """Return how many outputs in the pool have a layout, on the side with fewer."""
