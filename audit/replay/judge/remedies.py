@@ -60,6 +60,7 @@ _WORDS: dict[str, str] = {
     "stays so": "put back what is replaced, or call the new one by a name of its own",
     "another thread": "draw before threads are started, or let a ThreadPoolExecutor do "
     "it",
+    "would take more": "claim a smaller epsilon, for which fewer executions do",
     "randomness, or": "keep nothing between executions, release no time of the clock, "
     "and " + _DECLARE,
     "another release": _DECLARE,

@@ -118,8 +118,10 @@ def often(
 
 def repeat(
     again: Repeat, claim: Claim, alpha: float, *, bare: bool, until: float
-) -> tuple[bool, int]:
+) -> tuple[bool | None, int]:
     """Execute a pair again, and say whether a refutation stands; and the executions.
+
+    None where that would take more of them than are made, or than there is time.
 
     Parameters
     ----------
@@ -136,12 +138,12 @@ def repeat(
     # And state that goes by the number of the call is to show.
     needed, made = max(repeats_needed(claim, alpha), math.ceil(-math.log2(alpha))), 0
     if bare and needed > _MOST_EVER:
-        return False, 0
+        return None, 0
     enough = time.process_time() + _SECONDS
     for turn in range(1, (needed if bare else min(needed, _MOST)) + 1):
         late = turn > _MOST and time.process_time() > enough
         if bare and (late or time.perf_counter() > until):
-            return False, made
+            return None, made
         alike, executions = again(turn)
         made += executions
         if not alike:

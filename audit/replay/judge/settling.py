@@ -14,7 +14,6 @@ if tests do not show it.
 What is executed again for this is told by `dpaudit.audit.replay.judge.repeated`.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -57,12 +56,12 @@ _SIMULATED = 20_000  # releases that cost no execution
 _FORMS = 41  # names seeds
 _ANY = Pair([0.0], [1.0])
 _HIDDEN = (
-    "executed again, it did not come out as before each time (or the time was over): "
-    "there may be randomness, or state, that is not seen"
+    "executed again, it did not come out as before each time: there may be randomness, "
+    "or state, that is not seen"
 )
 _TOO_MANY = (
-    "numbers without noise differ, and may have noise that is not seen: to tell by "
-    "executing the code again would take more of them than are made"
+    "what differs may have noise that is not seen: to tell by executing the code again "
+    "would take more executions than are made, or than there is time for"
 )
 _ABOVE = (
     "a loss of {:.4g} was seen, which is above the claim, and neither proof nor test "
@@ -219,9 +218,10 @@ class Settlement:
         with single_threaded():
             if certain:
                 alpha = self._share_error()
-                certain, repeats = repeat(
+                differs, repeats = repeat(
                     form.again, worst.claim, alpha, bare=True, until=self.until
                 )
+                certain = bool(differs)
                 differs = True if certain else None
             if not certain and (form.otherwise or differs is False):
                 alpha = self._share_error()
@@ -278,8 +278,7 @@ class Settlement:
             # another in the releases: they share the error.
             self.options["confidence"] = 1 - alpha
             self.exact = False
-            late = time.perf_counter() > self.until
-            self.withdraw(_HIDDEN if self.repeats or late else _TOO_MANY)
+            self.withdraw(_TOO_MANY if stands is None else _HIDDEN)
 
     def _test_transcripts(self) -> None:
         """Let the exact losses of transcripts bet against the claim, in both readings.
