@@ -246,7 +246,7 @@ def test_a_dear_attack_rests_once_another_tells_more(telling):
 
     portfolio = begun([Remainder(), Sign()], *sides(1000))
     fitted = []
-    for more in (1000, 2000, 4000, 8000):
+    for more in (1000, 2000, 4000, 8000, 120_000):
         events = portfolio.prepare()
         fitted.append(portfolio._candidates[1].fitted_on)
         portfolio.trust(events, np.empty(0, dtype=int))
@@ -254,7 +254,10 @@ def test_a_dear_attack_rests_once_another_tells_more(telling):
             absorb(portfolio, side, batch, events)
     portfolio.prepare()
     fitted.append(portfolio._candidates[1].fitted_on)
-    assert fitted == ([1000, 1000, 4000, 4000, 16000] if telling else [1000] * 5)
+    # It has another trial at last, though the pool has ended.
+    assert portfolio._pool_limit < 64 * 1000
+    expected = [1000, 1000, 4000, 4000, 16000] if telling else [1000] * 5
+    assert fitted == [*expected, 16000 if telling else portfolio._pool_limit]
 
 
 def test_dear_attacks_wait_and_exact_losses_stand_alone_unless_beaten():
