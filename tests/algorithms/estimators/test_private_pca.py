@@ -427,7 +427,7 @@ test_no_rows_of_numbers_are_refused_by_name = refused(
     (np.ma.masked_greater(ROWS, 0.1), "^X must have numbers alone.*a masked array"),
     (list(np.ma.masked_greater(ROWS, 0.1)), "^X must have numbers.*a masked array"),
     (csr_array(ROWS), "^Sparse data was passed for X"),
-    (np.asmatrix(ROWS), "^X: np.matrix is not supported"),
+    (ROWS.view(np.matrix), "^X: np.matrix is not supported"),
     (pd.Series([1.0, 2.0]), "^X: Expected a 2-dimensional container"),
     (pd.DataFrame({"a": [1.0], 1: [2.0]}), "^Feature names are only .*X.columns"),
     (None, "^X: Expected 2D array, got scalar"),
