@@ -46,6 +46,7 @@ _BETWEEN = [_file_of("dpaudit.audit.sampling.draws"), _file_of("dpaudit.streams"
 _ASKING = [_file_of("dpaudit.batches"), _file_of("dpaudit.outputs")]
 _LIBRARY = os.path.dirname(os.__file__)
 _IMPORT = "<frozen importlib._bootstrap>"
+_INSTALLED = "site-packages", "dist-packages"  # the latter by Debian
 # Instructions that load what is called: names by themselves, and attributes.
 _BY_THEMSELVES = ("LOAD_GLOBAL", "LOAD_NAME")
 _LOADS = ("LOAD_METHOD", "LOAD_ATTR", *_BY_THEMSELVES)
@@ -89,11 +90,7 @@ def _loads_library() -> bool:
     while frame is not None:
         file = frame.f_code.co_filename
         if file == _IMPORT and inner:  # of a module with this body
-            folder = os.path.dirname(os.path.abspath(inner))
-            libraries = (_LIBRARY, *_called_elsewhere())
-            return "site-packages" in folder.split(os.sep) or any(
-                f"{folder}/".startswith(f"{each}/") for each in libraries
-            )
+            return not is_code(inner)
         if _kind(file) == "end":
             break
         inner = inner if file.startswith("<") else file
@@ -219,7 +216,7 @@ def _named(file: str, line: int, folder: str) -> str:
 
 def is_code(file: str) -> bool:
     """Say whether a file is the code under audit: neither a library nor its caller."""
-    return _kind(file) == "code" and "site-packages" not in file
+    return _kind(file) == "code" and not any(each in file for each in _INSTALLED)
 
 
 def is_told(file: str) -> bool:
