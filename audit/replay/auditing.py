@@ -17,7 +17,7 @@ from dpaudit.audit.replay.execute.system import global_generators_kept
 from dpaudit.audit.replay.follow.ending import Ended, Watch
 from dpaudit.audit.replay.follow.foreign import ForeignGenerators
 from dpaudit.audit.replay.follow.logs import DrawLog
-from dpaudit.audit.replay.follow.reached import place_of_definition
+from dpaudit.audit.replay.follow.reached import load_imports, place_of_definition
 from dpaudit.audit.replay.judge.judge import judge
 from dpaudit.audit.replay.judge.judgement import OTHER_RELEASE
 from dpaudit.audit.replay.judge.settling import Settlement
@@ -152,6 +152,7 @@ def replay(
     shown_as = run.name or name_of(mechanism)
     clock = Watch(budget.seconds)
     with clock, DrawLog() as log, global_generators_kept():
+        load_imports(mechanism)
         with single_threaded(), ForeignGenerators() as watch:
             pairs = WorstPair(source, judged, stream(seed), until)
             worst = pairs.found()

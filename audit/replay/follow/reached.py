@@ -4,6 +4,7 @@ The code can reach functions, and classes and objects of its own. Names are thos
 function's module and of the functions around it. No code runs.
 """
 
+import dis
 import inspect
 import linecache
 import os
@@ -11,6 +12,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -81,6 +84,42 @@ def reached(*begun: tuple[Any, Any]) -> Iterator[tuple[Any, Any]]:
             held = part_of(thing, "__dict__")
             if kind is not thing and isinstance(held, dict):
                 waiting += [(each, None) for each in held.values() if _leads_on(each)]
+
+
+def load_imports(mechanism: Any) -> None:
+    """Load the libraries that the code of a mechanism imports as it runs.
+
+    Those that load within an execution would find functions and types of Python and
+    NumPy replaced, and keep them, or fail. One's own modules are only read here.
+    """
+    waiting = [
+        each.__code__
+        for each, _ in reached((mechanism, None))
+        if isinstance(each, FunctionType)
+    ]
+    seen: set[str] = set()
+    while waiting:
+        for name in sorted(_imported(waiting.pop()) - seen - sys.modules.keys()):
+            seen.add(name)
+            with suppress(Exception):  # the code will say so, if it comes there
+                found: Any = find_spec(name.partition(".")[0])
+                if is_foreign(found.origin or "<>"):
+                    waiting.append(found.loader.get_code(found.name))
+                else:
+                    import_module(name)
+
+
+def _imported(code: CodeType) -> set[str]:
+    """Return the modules that code imports by their whole names, in functions too."""
+    names = set[str]()
+    last: list[Any] = [None, None]  # of IMPORT_NAME: how many dots, and which parts
+    for each in dis.get_instructions(code):
+        level, parts = last
+        if each.opname == "IMPORT_NAME" and not level:
+            names |= {each.argval, *(f"{each.argval}.{part}" for part in parts or ())}
+        last = [last[1], each.argval]
+    within = [each for each in code.co_consts if isinstance(each, CodeType)]
+    return names.union(*map(_imported, within))
 
 
 def _leads_on(thing: Any) -> bool:

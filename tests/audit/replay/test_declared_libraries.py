@@ -4,6 +4,7 @@ Code that uses the real libraries is in test_real_libraries.py.
 """
 
 import secrets
+import subprocess
 import sys
 from functools import partial
 from types import ModuleType
@@ -245,6 +246,38 @@ def test_a_library_may_draw_where_it_is_loaded_and_not_ones_own_code(
     assert str(result.verdict) == verdict
     if mechanism is loads:
         assert verdict == "NOT_REFUTED" or "draws at first" in str(result)
+
+
+LOADS = """
+import sys
+import numpy as np
+from dpaudit import Pair, PureDP
+from dpaudit.audit.replay import replay
+
+
+def mechanism(x, rng):
+    from own_helper import table  # which imports pandas
+
+    import scipy.stats
+
+    first = table(x).iloc[0] + scipy.stats.laplace.rvs(scale=2, random_state=rng)
+    return first, x.sum() / np.linalg.norm([first, 1.0]) + rng.laplace(scale=2.0)
+
+
+assert "pandas" not in sys.modules, "or there is nothing to see"
+print(replay(mechanism, pair=Pair([[0.0]], [[0.0], [1.0]]), claim=PureDP(1.0)).verdict)
+"""
+
+
+def test_libraries_that_code_imports_as_it_runs_load_before(tmp_path):
+    """Types of pandas are made of Python's own, which recorders replace."""
+    (tmp_path / "own_helper.py").write_text(
+        "import pandas\n\n\ndef table(x):\n    return pandas.Series([x.sum()])\n"
+    )
+    (tmp_path / "loads.py").write_text(LOADS)
+    command = [sys.executable, "loads.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("NOT_REFUTED\n", "")
 
 
 def test_what_versions_lack_and_mechanisms_that_return_functions_are_left_alone():
