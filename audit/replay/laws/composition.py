@@ -245,10 +245,10 @@ class Composition:
 
     @staticmethod
     def added(claim: Claim, ways: Sequence["Composition"]) -> DeltaAt | None:
-        """Return the sum of the deltas of bounds, if these keep a claim either way."""
+        """Return the sum of the deltas of bounds, of ways for which a claim holds."""
         named, sums = claim.parameters.get("epsilon"), [each._sums for each in ways]
         delta = max((both[1] for both in sums if both is not None), default=0.0)
-        if named is None or not delta or not all(each._adds_up(claim) for each in ways):
+        if named is None or not delta:
             return None
         return DeltaAt(float(named), delta, float(claim.delta_at(named)))
 
