@@ -57,9 +57,10 @@ test test-all audit extras third-party: export OPENBLAS_NUM_THREADS := 1
 test test-all audit extras third-party: export OMP_NUM_THREADS := 1
 test test-all audit extras third-party: export MKL_NUM_THREADS := 1
 
-# By files, so that what the tests of a file share is made once and not in every process.
+# In stretches, so that what the tests of a file share is made once and not in every
+# process; who is done takes from who is not.
 test: $(VENV)/.test ## run the whole suite: tests/, audit/checks/, doctests
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-all: $(VENV)/.test ## the same, and what takes minutes each: hours
 	$(BIN)/python -m pytest -n $(WORKERS) -m ""

@@ -218,7 +218,7 @@ def tried(name: str, tests: list[str]) -> str:
         copied(machine.folder)
         machine.environment["PYTHONPATH"] = str(machine.folder / "src")
         pytest = (machine.python, "-m", "pytest", "-q", "-n", machine.workers)
-        pytest += ("--dist", "loadfile", "--no-loadscope-reorder")
+        pytest += ("--dist", "worksteal")
         log = BUILD / f"{name}.log"
         with log.open("w", encoding="utf-8") as file:
             done = subprocess.run(
