@@ -184,7 +184,8 @@ def pair_source(
         If the arguments exclude each other, or name no pair, or more than one relation.
     """
     stated = getattr(mechanism, "relation", None)
-    if relation is not None and stated not in (None, Relation.parse(relation)):
+    asked = None if relation is None else Relation.parse(relation)
+    if asked is not None and stated not in (None, asked):
         raise InputError(
             f"the mechanism's claim is under {stated}, not {relation}; a claim is "
             "audited under its own relation"
@@ -195,14 +196,12 @@ def pair_source(
     if not isinstance(domain, Domain | None):
         raise InputError(f"domain must be a Domain or a string, got {domain!r}")
     if domain is not None:
-        if pair is not None and not isinstance(pair, Pair):
+        if not isinstance(pair, Pair | None):
             raise InputError(
                 "pair must be a Pair where a domain is given, got "
                 f"{type(pair).__name__}"
             )
-        wanted = stated if relation is None else Relation.parse(relation)
-        if wanted is None and pair is not None:
-            wanted = pair.relation
+        wanted = asked or stated or (None if pair is None else pair.relation)
         if wanted is None:
             raise InputError(
                 f"relation is needed: the mechanism states none; {_EITHER}"
@@ -211,7 +210,7 @@ def pair_source(
         if isinstance(mechanism, HasWorstCase):
             pair = mechanism.worst_case()
         elif isinstance(mechanism, HasCanonicalPairs):
-            wanted = stated or relation or mechanism.canonical_pairs()[0].relation
+            wanted = stated or asked or mechanism.canonical_pairs()[0].relation
         else:
             raise InputError(
                 "pair or domain is needed: the mechanism names no worst case"
@@ -221,13 +220,13 @@ def pair_source(
 
         return Proposals(mechanism, domain, wanted, seed, cast(Pair | None, pair))
     if isinstance(pair, tuple):
-        pair = _object_pair(pair, stated or relation)
+        pair = _object_pair(pair, stated or asked)
     if not isinstance(pair, Pair):
         raise InputError(
             "pair must be a Pair, or a tuple of two datasets of any kind, got "
             f"{type(pair).__name__}"
         )
-    stated = stated or (relation and Relation.parse(relation)) or pair.relation
+    stated = stated or asked or pair.relation
     if stated != pair.relation:
         raise InputError(
             f"the claim is under {stated}, but the pair is "

@@ -146,20 +146,13 @@ def verify(
     mechanism, warnings = witness.accused(mechanism)
     named = mechanism
 
-    attack = next(a for a in PORTFOLIO + BITS if a.name == witness.attack)
-    fitted = FittedAttack(
-        attack, witness.parameters, witness.resolution, witness.layout, witness.offset
-    )
+    fitted, canon = _fitted(witness, seed)
     if witness.layer == Layer.TRANSCRIPT:
         mechanism = view_transcript(mechanism)
     target = Target(mechanism, witness.pair)
     sampler = Sampler(mechanism, witness.pair, seed)
     family = verdict_family(witness.claim).claim_only()
     test = SequentialTest(family, alpha)
-    canon = None
-    if attack not in BITS:
-        grids = {name: grid_of(grid) for name, grid in witness.canon.items()}
-        canon = Canon(seed, 0, grids=grids)
 
     hits, seen = np.zeros(2, dtype=np.intp), 0
     first, scored = _at_most(_MOST, *witness.counts[:2])
@@ -211,7 +204,7 @@ def verify(
         relation=witness.pair.relation,
         confidence=1 - alpha,
         samples=seen,
-        event=attack.event(witness.threshold, reached=reached),
+        event=fitted.attack.event(witness.threshold, reached=reached),
         hits=int(hits[DATA]),
         hits_neighbour=int(hits[NEIGHBOUR]),
         log_evidence=test.log_evidence,
@@ -219,6 +212,18 @@ def verify(
         warnings=tuple(warnings),
         founded=not signs.refute_it,
     )
+
+
+def _fitted(witness: Witness, seed: int) -> tuple[FittedAttack, Canon | None]:
+    """Return what scores releases, and what makes them canonical unless bits count."""
+    attack = next(a for a in PORTFOLIO + BITS if a.name == witness.attack)
+    fitted = FittedAttack(
+        attack, witness.parameters, witness.resolution, witness.layout, witness.offset
+    )
+    if attack in BITS:
+        return fitted, None
+    grids = {name: grid_of(grid) for name, grid in witness.canon.items()}
+    return fitted, Canon(seed, 0, grids=grids)
 
 
 def _repeats(sampler: Sampler, first_look: tuple[list[Batch], list[Batch]]) -> bool:

@@ -94,18 +94,7 @@ class Page(HTMLParser):
         self._references += [
             (line, each) for name in _REFERRING for each in own.get(name, "").split()
         ]
-        kinds = set(own.get("rel", "").lower().split())
-        followed = tag in {"a", "area"} or (kinds and kinds <= _RELATED)
-        for name, value in own.items():
-            if name == "href" and followed:
-                self.addresses.append((line, value, True))
-            elif name in _FETCHING and tag != "base":
-                self.addresses.append((line, value, False))
-            elif name == "srcset":  # several addresses, each before a comma
-                parts = (part.split() for part in value.split(","))
-                self.addresses += [(line, part[0], False) for part in parts if part]
-            else:
-                self.addresses += [(line, each, False) for each in in_css(value)]
+        self._take_addresses(tag, own, line)
         if re.fullmatch("h[1-6]|title|style|p|th", tag):
             self._words = []
         if tag == "section":
@@ -132,6 +121,20 @@ class Page(HTMLParser):
             "(row|col)(group)?", own.get("scope", "col" * self._head)
         ):
             self._wrong("a header of a table says no scope")
+
+    def _take_addresses(self, tag: str, own: dict[str, str], line: int) -> None:
+        kinds = set(own.get("rel", "").lower().split())
+        followed = tag in {"a", "area"} or (kinds and kinds <= _RELATED)
+        for name, value in own.items():
+            if name == "href" and followed:
+                self.addresses.append((line, value, True))
+            elif name in _FETCHING and tag != "base":
+                self.addresses.append((line, value, False))
+            elif name == "srcset":  # several addresses, each before a comma
+                parts = (part.split() for part in value.split(","))
+                self.addresses += [(line, part[0], False) for part in parts if part]
+            else:
+                self.addresses += [(line, each, False) for each in in_css(value)]
 
     def handle_data(self, data: str) -> None:
         if self._badge:

@@ -5,7 +5,7 @@ And `verify_replay`, which does so again with what a witness says.
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -185,16 +185,6 @@ def replay(
     refuted, witness = settled.refuted, settled.witness
     if refuted and not worst.proven:
         worst.findings = worst.findings.with_proof(1 - alpha)
-    assumes = []
-    if refuted and settled.exact and not worst.bare:
-        assumes.append(_NOTHING_UNSEEN.format(settled.repeats))
-    if worst.taken and not worst.bare and (settled.exact or not refuted):
-        assumes.append(_TAKEN.format(worst.taken[0].place, worst.taken[0].why))
-    if refuted:
-        assumes += _rests_on(settled)
-    objects = worst.pair if isinstance(worst.pair, ObjectPair) else None
-    if refuted and objects is not None and not objects.checked:
-        assumes.append(_NEIGHBOURS.format(type(objects.data).__name__))
     told: dict[str, Any] = {
         "name": shown_as,
         "claim": promised,
@@ -205,7 +195,7 @@ def replay(
         "findings": tuple(worst.findings.placed(place_of_definition(mechanism))),
         "repeats": settled.repeats,
         "seed": seed,
-        "assumes": ", and ".join(assumes),
+        "assumes": ", and ".join(_taken_for_granted(settled)),
     }
     if refuted and witness is None and worst.pair.rows is not None:
         stored = stored_mechanism(mechanism, run.reference)
@@ -238,6 +228,19 @@ def replay(
         primitives=tuple(settled.primitives),
         explored=Explored.of(worst.turns, worst.branches, 1 - alpha),
     )
+
+
+def _taken_for_granted(settled: Settlement) -> Iterator[str]:
+    """Yield what the outcome rests on."""
+    worst, pair = settled.worst, settled.worst.pair
+    if settled.refuted and settled.exact and not worst.bare:
+        yield _NOTHING_UNSEEN.format(settled.repeats)
+    if worst.taken and not worst.bare and (settled.exact or not settled.refuted):
+        yield _TAKEN.format(worst.taken[0].place, worst.taken[0].why)
+    if settled.refuted:
+        yield from _rests_on(settled)
+        if isinstance(pair, ObjectPair) and not pair.checked:
+            yield _NEIGHBOURS.format(type(pair.data).__name__)
 
 
 def _rests_on(settled: Settlement) -> list[str]:

@@ -209,6 +209,28 @@ class ReplayResult(PrintedResult):
         names = list(Step.__dataclass_fields__)
         return pd.DataFrame([asdict(step) for step in self.steps], columns=names)
 
+    @property
+    def _trusted(self) -> list[float]:
+        """The losses that trusted primitives promise."""
+        return [step.loss for step in self.steps if step.family == "trusted"]
+
+    def _told_loss(self) -> str:
+        if math.isnan(self.loss):
+            return "not known"
+        loss, trusted = f"{self.loss:.4g}", self._trusted
+        if self.loss == math.inf and not self.refuted:
+            if any(map(math.isnan, trusted)):
+                loss = "inf: what is trusted has a delta, and promises no bound"
+            elif pure_epsilon(self.claim) is None:
+                loss = "inf, and the claim asks for no bound"
+        elif trusted:
+            loss += ", as far as what is trusted keeps its promise"
+        elif self.explored and not self.refuted:
+            loss += ", the largest that was seen"
+        if self.assumes and not self.refuted:
+            loss = f"about {loss}, if {self.assumes}"
+        return loss
+
     def __str__(self) -> str:
         how = ""
         if self.refuted:
@@ -222,28 +244,15 @@ class ReplayResult(PrintedResult):
         again = self.repeats and not (self.refuted and self.assumes)  # which says so
         drawn = f", repeated {self.repeats} times" if again else ""
         drawn += f", {self.samples:,} releases a side" if self.samples else ""
-        loss = "not known" if math.isnan(self.loss) else f"{self.loss:.4g}"
-        trusted = [step.loss for step in self.steps if step.family == "trusted"]
-        if self.loss == math.inf and not self.refuted:
-            if any(map(math.isnan, trusted)):
-                loss = "inf: what is trusted has a delta, and promises no bound"
-            elif pure_epsilon(self.claim) is None:
-                loss = "inf, and the claim asks for no bound"
-        elif trusted and loss != "not known":
-            loss = f"{loss}, as far as what is trusted keeps its promise"
-        elif self.explored and not self.refuted and loss != "not known":
-            loss += ", the largest that was seen"
-        if self.assumes and not self.refuted and loss != "not known":
-            loss = f"about {loss}, if {self.assumes}"
         lines = [
             f"{printable(self.name)}: {self.verdict}{how} "
             f"({self.executions} executions a side{drawn}, {self.seconds:.1f} s)",
             f"  claim          {self.claim} under {self.relation}, against an observer "
             f"of {seen}",
-            f"  loss           {loss}",
+            f"  loss           {self._told_loss()}",
         ]
         if self.delta is not None:
-            most = "at most " * bool(trusted and not self.refuted)
+            most = "at most " * bool(self._trusted and not self.refuted)
             lines.append(f"  delta          {most}{self.delta}")
         if self.event is not None:
             lines.append(f"  event          {printable(self.event)}")

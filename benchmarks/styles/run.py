@@ -291,8 +291,8 @@ def keep(file: Path | None, outcome: dict[str, Any]) -> None:
             lines.write(json.dumps(outcome) + "\n")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Replay what is asked for, and print a table."""
+def parser_of_arguments() -> argparse.ArgumentParser:
+    """Return what reads the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--right", action="store_true", help="right mechanisms alone")
@@ -315,6 +315,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--cost", action="store_true", help="measure what a release costs in a search"
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="all findings")
+    return parser
+
+
+def tell(style: Style, outcome: Outcome, by: str, *, verbose: bool) -> None:
+    """Print a row, and below it what was found where the verdict is another one."""
+    expected = "right" if style.right else "wrong"
+    print(
+        f"{style.name:<37}{expected:<9}{outcome.verdict:<14}"
+        f"{outcome.first or by:<6}{outcome.seconds:>8.2f}",
+        flush=True,
+    )
+    if verbose or outcome.verdict != ("NOT_REFUTED" if style.right else "REFUTED"):
+        for said in outcome.findings:
+            print(f"    {said}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Replay what is asked for, and print a table."""
+    parser = parser_of_arguments()
     options = parser.parse_args(arguments)
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     styles = corpus()
@@ -349,16 +368,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 outcome = attack(style, seed, by=by, releases=options.releases)
             outcomes.append(outcome)
             keep(options.kept, asdict(outcome))
-            expected = "right" if style.right else "wrong"
-            print(
-                f"{style.name:<37}{expected:<9}{outcome.verdict:<14}"
-                f"{outcome.first or by or '':<6}{outcome.seconds:>8.2f}",
-                flush=True,
-            )
-            odd = outcome.verdict != ("NOT_REFUTED" if style.right else "REFUTED")
-            if options.verbose or odd:
-                for said in outcome.findings:
-                    print(f"    {said}")
+            tell(style, outcome, by or "", verbose=options.verbose)
     said_of = totals if options.black_box is None else compared
     print(*said_of(outcomes), sep="\n")
     return int(options.cost and median(ratios(outcomes)) > COST)

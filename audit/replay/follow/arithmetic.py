@@ -150,53 +150,60 @@ def _added(left: Any, right: Any, sign: float) -> Any:
     for part in (left, right):
         if _noisy(part):
             part.settle()
-    first, second = _noisy(left), _noisy(right)
-    if not (first or second):
+    if _noisy(left) and _noisy(right):
+        return _both_added(left, right, sign)
+    if _noisy(left):
+        return _number_added(left, 1.0, right, sign)
+    return _number_added(right, sign, left, 1.0) if _noisy(right) else NotImplemented
+
+
+def _number_added(value: Tracked, own: float, other: Any, others: float) -> Any:
+    """Return own * value + others * other, of which the second has no noise."""
+    addend = _numbers(other)
+    if addend is None:
         return NotImplemented
-    if not (first and second):
-        value, own = (left, 1.0) if first else (right, sign)
-        other, others = (right, sign) if first else (left, 1.0)
-        addend = _numbers(other)
-        if addend is None:
-            return NotImplemented
-        with np.errstate(all="ignore"):
-            if others < 0:
-                mean = asarray(value.centre - addend)
-            else:
-                mean = asarray((value.centre if own > 0 else -value.centre) + addend)
-        shape = mean.shape
-        if not value.bare:
-            value.tape.draws.cancels(mean, value.centre, addend)
-        # Spread over no numbers, as where a batch is empty, it is looked at as well.
-        nowhere = not (mean.size or value.bare)
-        if value.shape != shape and (mean.size > MOST_TERMS or nowhere):
-            return NotImplemented
-        if value.shape == shape and value.terms.image is None:
-            terms = value.terms
-            if own < 0 and terms.block is not None:
-                terms = Terms(block=terms.block, factor=-terms.factor)
-            elif own < 0:
-                terms = Terms(terms.index, -terms.coef)
+    with np.errstate(all="ignore"):
+        if others < 0:
+            mean = asarray(value.centre - addend)
         else:
-            kept = value.copy()
+            mean = asarray((value.centre if own > 0 else -value.centre) + addend)
+    shape = mean.shape
+    if not value.bare:
+        value.tape.draws.cancels(mean, value.centre, addend)
+    # Spread over no numbers, as where a batch is empty, it is looked at as well.
+    nowhere = not (mean.size or value.bare)
+    if value.shape != shape and (mean.size > MOST_TERMS or nowhere):
+        return NotImplemented
+    terms = value.terms
+    if value.shape == shape and terms.image is None:
+        if own < 0 and terms.block is not None:
+            terms = Terms(block=terms.block, factor=-terms.factor)
+        elif own < 0:
+            terms = Terms(terms.index, -terms.coef)
+    else:
+        kept = value.copy()
 
-            def make() -> tuple[NDArray[np.intp], Array]:
-                wide = kept.spread(shape)
-                return wide.index, own * wide.coef
+        def make() -> tuple[NDArray[np.intp], Array]:
+            wide = kept.spread(shape)
+            return wide.index, own * wide.coef
 
-            def spread(noise: Array) -> Array:
-                return own * noise
+        def spread(noise: Array) -> Array:
+            return own * noise
 
-            terms = _image(value, make, spread if mean.size else None)
-        joined = Tracked(value.tape, mean, terms)
-        waits = _is_no_noise(value) or (type(other) is int and other == 0)
-        if value.tape.mode.eager and not waits and joined.is_complex:
-            return _looked_at_by_part(joined, 2 if addend.dtype.kind == "c" else 1)
-        if value.tape.mode.eager and not waits:
-            exact = type(other) in (Fraction, Decimal)
-            found = joined.looked_at("sum")[()]
-            return type(other)(float(found)) if exact else found
+        terms = _image(value, make, spread if mean.size else None)
+    joined = Tracked(value.tape, mean, terms)
+    waits = _is_no_noise(value) or (type(other) is int and other == 0)
+    if waits or not value.tape.mode.eager:
         return joined
+    if joined.is_complex:
+        return _looked_at_by_part(joined, 2 if addend.dtype.kind == "c" else 1)
+    found = joined.looked_at("sum")[()]
+    exact = type(other) in (Fraction, Decimal)
+    return type(other)(float(found)) if exact else found
+
+
+def _both_added(left: Tracked, right: Tracked, sign: float) -> Any:
+    """Return left + sign * right, both of which have noise."""
     shape = np.broadcast_shapes(left.shape, right.shape)
     if left.tape is not right.tape:
         return NotImplemented

@@ -78,14 +78,10 @@ def _read(form: Form, at: str, value: Any, depth: int) -> None:
         form[at] += " in the deep"
     elif isinstance(value, Enum):
         form[at] = f"{name}.{value.name}"
-    elif isinstance(value, np.generic) and not isinstance(value, float | str | bytes):
-        form[at] += _signed(value) if value.dtype.kind == "f" else ""
-    elif isinstance(value, int | float | complex):
-        form[at] += _signed(value)
-    elif isinstance(value, Decimal):
-        form[at] += _signed(value) + f" of exponent {value.as_tuple().exponent}"
     elif isinstance(value, str | bytes | bytearray):
         _read_text(form, at, value)
+    elif isinstance(value, np.generic | int | float | complex | Decimal):
+        form[at] += _number(value)
     elif isinstance(value, _SAID):
         form[at] += f" {value!r}"
     elif isinstance(value, BaseException):
@@ -106,6 +102,16 @@ def _read(form: Form, at: str, value: Any, depth: int) -> None:
         _read_parts(form, at, value, depth)
     else:
         _read_object(form, at, value, depth)
+
+
+def _number(value: Any) -> str:
+    """Return what a number tells beside its value."""
+    if isinstance(value, np.generic) and not isinstance(value, float):
+        return _signed(value) if value.dtype.kind == "f" else ""
+    exact = isinstance(value, Decimal)
+    return _signed(value) + (
+        f" of exponent {value.as_tuple().exponent}" if exact else ""
+    )
 
 
 def _read_parts(form: Form, at: str, parts: Any, depth: int) -> None:

@@ -129,12 +129,7 @@ def _called(ufunc: Any, inputs: Any) -> Any:
     if is_complex(inputs):
         return arithmetic(ufunc, *inputs)
     if ufunc in COMPARISONS:
-        result = NotImplemented
-        if any(map(_keeps, inputs)):  # of few values, not yet decided
-            result = derived(ufunc.__name__, *inputs, few=True)
-        if result is NotImplemented:
-            result = fair(ufunc, *inputs)
-        return compared(ufunc, *inputs) if result is NotImplemented else result
+        return _comparison(ufunc, inputs)
     result = NotImplemented
     if ufunc in (np.add, np.subtract):
         result = joined_noise(ufunc, *inputs)
@@ -155,6 +150,15 @@ def _called(ufunc: Any, inputs: Any) -> Any:
         if result is NotImplemented and _decided(inputs):
             return ufunc(*inputs)
     return derived(ufunc.__name__, *inputs) if result is NotImplemented else result
+
+
+def _comparison(ufunc: Any, inputs: Any) -> Any:
+    """Return what a comparison gives, by itself."""
+    few = any(map(_keeps, inputs))  # of few values, not yet decided
+    result = derived(ufunc.__name__, *inputs, few=True) if few else NotImplemented
+    if result is NotImplemented:
+        result = fair(ufunc, *inputs)
+    return compared(ufunc, *inputs) if result is NotImplemented else result
 
 
 def _keeps(value: Any) -> bool:
@@ -183,9 +187,8 @@ def _function(func: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
     if func not in (np.shape, np.ndim, np.size):
         args = decided(args)
     if has_noise([args, list(kwargs.values())]):
-        result = NotImplemented
-        if func in (_OF_COMPLEX if is_complex(args) else _SPECIAL):
-            result = _SPECIAL[func](*args, **kwargs)
+        known = func in (_OF_COMPLEX if is_complex(args) else _SPECIAL)
+        result = _SPECIAL[func](*args, **kwargs) if known else NotImplemented
         if result is NotImplemented and func in _MOVING and "out" not in kwargs:
             result = _moved(func, args, kwargs, tape)
         if result is NotImplemented:

@@ -91,7 +91,7 @@ def compared(ufunc: Any, left: Any, right: Any) -> Any:
     """
     first = isinstance_tracked(left) and left.noisy
     noisy, other = (left, right) if first else (right, left)
-    level, tape, below = numeric(other), noisy.tape, (ufunc in _LESS) == first
+    level, tape = numeric(other), noisy.tape
     if level is not None and np.isinf(level).all() and not tape.closed:
         mean = noisy.centre  # which decides, whatever the noise is
         if np.isfinite(mean).all() and np.isfinite(noisy.coef).all():
@@ -106,6 +106,12 @@ def compared(ufunc: Any, left: Any, right: Any) -> Any:
         return NotImplemented
     if noisy.size == 1 and level.size > 1:
         return _compared_with_all(ufunc, left, right, noisy, level)
+    return _flipped(ufunc, noisy, level, first=first)
+
+
+def _flipped(ufunc: Any, noisy: Tracked, level: Array, *, first: bool) -> Any:
+    """Return a comparison of fresh uniform draws with numbers, as flips."""
+    tape, below = noisy.tape, (ufunc in _LESS) == first
     shape = np.broadcast_shapes(noisy.shape, level.shape)
     noisy = noisy.spread(shape)
     level = np.broadcast_to(level, shape) if level.ndim else level
@@ -219,13 +225,7 @@ def _events(ufunc: Any, left: Any, right: Any, tape: Any) -> Any:
         each.settle()
     sign = -1.0 if ufunc in _LESS else 1.0
     for k in range(one.size):
-        coefs: dict[int, float] = {}
-        for each, by in ((one, sign), (other, -sign)):
-            terms = zip(each.index[k].tolist(), each.coef[k].tolist(), strict=True)
-            for draw, coef in terms:
-                if draw >= 0:
-                    coefs[draw] = coefs.get(draw, 0.0) + by * coef
-        coefs = {draw: coef for draw, coef in coefs.items() if coef}
+        coefs = _difference(one, other, k, sign)
         level = sign * (one.centre.flat[k] - other.centre.flat[k])
         if len(coefs) > 2 or not np.isfinite([level, *coefs.values()]).all():
             return NotImplemented
@@ -250,6 +250,18 @@ def _events(ufunc: Any, left: Any, right: Any, tape: Any) -> Any:
     tape.compared.update(used)
     tape.selected = True
     return tape.choose(law, np.array(held, dtype=np.intp), shape).astype(bool)[()]
+
+
+def _difference(one: Tracked, other: Tracked, k: int, sign: float) -> dict[int, float]:
+    """Return the coefficients of the draws in a number of sign * (one - other)."""
+    coefs: dict[int, float] = {}
+    for each, by in ((one, sign), (other, -sign)):
+        for draw, coef in zip(
+            each.index[k].tolist(), each.coef[k].tolist(), strict=True
+        ):
+            if draw >= 0:
+                coefs[draw] = coefs.get(draw, 0.0) + by * coef
+    return {draw: coef for draw, coef in coefs.items() if coef}
 
 
 def _compared_with_all(

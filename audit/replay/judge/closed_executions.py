@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpaudit.audit.replay.execute.executor import Trace, in_any_order
 from dpaudit.audit.replay.follow.observations import Observation, Shapes, Unfollowed
+from dpaudit.audit.replay.judge.held import Held
 from dpaudit.audit.replay.judge.judgement import (
     Finding,
     Findings,
@@ -31,7 +32,6 @@ from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.coded import Family
 from dpaudit.audit.replay.laws.comparison import compare
 from dpaudit.audit.replay.laws.composition import Composition, most_loss, pure_epsilon
-from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair
 from dpaudit.printable import told_apart
@@ -58,9 +58,55 @@ def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
     first, second : Trace
         Executions on D and on D'.
     """
-    pair, claim, judgement.executions = judgement.pair, judgement.claim, 3
+    judgement.executions = 3
     if judgement.fails_alike(first, second):
         return
+    _confirm(judgement, first, second)
+    try:
+        there, here = _both_ways(judgement, first, second)
+    except NotThroughNoise as error:
+        _remember(judgement, first, second, error)
+        return
+    if first.tape.untrusted:
+        _hand_on(judgement, first, there)
+    claim, seen, costly = judgement.claim, judgement.sees == "transcript", None
+    spent = Composition.of(there.composed), Composition.of(here.composed)
+    losses, most = (there.loss, here.loss), most_loss(claim)
+    held = Held.of(claim, spent, losses, sampled=there.sampled and seen)
+    if seen and most < np.inf and not (held.over or held.promised):
+        costly = _may_exceed(there, most) or _may_exceed(here, most)
+        if costly is not None:
+            held = held._replace(over=True, stands=False)
+    judgement.loss = held.loss + held.promised
+    if held.unknown:
+        judgement.followed = False
+        unknown = (each for each in (there, here) if each.unknown_at is not None)
+        for way in islice(unknown, 1):
+            judgement.find("coin", way.unknown_place, _NOT_KNOWN)
+    if judgement.followed and held.stands:
+        judgement.delta = Composition.added(claim, spent)
+        return
+    judgement.exceeds, judgement.suspicious = held.exceeds, True
+    judgement.bare = judgement.loss == np.inf
+    if there.loss == there.loss and not here.loss > there.loss:
+        judgement.again = _once_more(judgement.pair, first, second, there.loss)
+    else:
+        judgement.again = _once_more(judgement.pair.swapped, second, first, here.loss)
+    coins = [*first.tape.coins, *second.tape.coins, *there.coins, *here.coins]
+    if held.loss == np.inf:
+        coins += [Unfollowed(at, _ALIKE) for at in (*there.unmoved, *here.unmoved)]
+    _explain(judgement, held, (there, here), costly, coins)
+    _put_in_order(judgement, (first, second), hidden=there.hidden)
+    judgement.transcripts = judgement.followed and not held.promised
+    judgement.proven = judgement.followed = bool(
+        judgement.followed and seen and held.over
+    )
+    if judgement.proven:
+        judgement.findings = judgement.findings.with_proof(True)
+
+
+def _confirm(judgement: Judgement, first: Trace, second: Trace) -> None:
+    """Execute plainly, and note where an execution that follows gave something else."""
     for trace in (first, second):
         plain = trace.plainly()
         trace.returned = plain.returned
@@ -68,93 +114,57 @@ def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
         unfollowed = [*trace.tape.unfollowed, *plain.tape.unfollowed]
         if unfollowed or not trace.agrees(plain, rtol=1e-7, atol=1e-9):
             judgement.unconfirmed(unfollowed, trace)
-    try:
-        there = _given_back(pair, first, second, judgement.findings)
-        back = Findings()
-        here = _given_back(pair.swapped, second, first, back)
-    except NotThroughNoise as error:
-        _remember(judgement, first, second, error)
-        return
+
+
+def _both_ways(
+    judgement: Judgement, first: Trace, second: Trace
+) -> tuple[Transcript, Transcript]:
+    """Give what was seen on D back on D', and the other way round."""
+    pair = judgement.pair
+    there = _given_back(pair, first, second, judgement.findings)
+    back = Findings()
+    here = _given_back(pair.swapped, second, first, back)
     if here.loss == np.inf and all(e.kind == "coin" for e in judgement.findings):
         judgement.findings.extend(back.swapped())  # what is impossible on D alone
-    judgement.sampled = there.sampled
+    judgement.sampled, judgement.steps = there.sampled, there.steps
     # The other dataset one way round is the own one the other way.
     ways = zip(there.executions, reversed(here.executions), strict=True)
     judgement.executions = 2 + max(sum(way) for way in ways)
     for each in (*there.unfollowed, *here.unfollowed):
-        judgement.followed = False
-        judgement.find("coin", each.place, each.why)
-    judgement.steps = there.steps
-    if first.tape.untrusted:
-        judgement.untrusted, others = handed(pair, first)
-        judgement.executions += 3
-        if there.sampled:
-            others += [Unfollowed(each.where, _SAMPLED) for each in judgement.untrusted]
-        for each in others:
-            judgement.suspect("coin", each.place, each.why)
-    known = [each.loss for each in (there, here) if not np.isnan(each.loss)]
-    judgement.loss = max(known, default=np.nan)
-    unknown = len(known) < 2 and not judgement.loss == np.inf
-    spent, back_spent = Composition.of(there.composed), Composition.of(here.composed)
-    possible = spent.holds(claim) and back_spent.holds(claim)
-    promised = max(spent.promised, back_spent.promised)
-    pure, most = pure_epsilon(claim), most_loss(claim)
-    finite = judgement.loss < np.inf
-    # What is promised may be lost, or gained.
-    over = judgement.loss > promised + most
-    over |= judgement.loss == np.inf and pure is not None
-    costly = None
-    if judgement.sees == "transcript" and pure is not None and not (over or promised):
-        costly = _may_exceed(there, most) or _may_exceed(here, most)
-        over |= costly is not None
-    within = possible if pure is None else judgement.loss + promised <= most
-    beyond = promised > 0 and not (within or over or unknown)
-    coins = [*first.tape.coins, *second.tape.coins, *there.coins, *here.coins]
-    if judgement.loss == np.inf:
-        coins += [Unfollowed(at, _ALIKE) for at in (*there.unmoved, *here.unmoved)]
-    if unknown:
-        judgement.followed = False
-        for way in (there, here):
-            if way.unknown_at is not None:
-                judgement.find("coin", way.unknown_place, _NOT_KNOWN)
-                break
-    judgement.loss += promised
-    # The supremum over secret batches is that of these distances, which others follow.
-    sampled = there.sampled and judgement.sees == "transcript"
-    more = pure is not None and sampled and spent.supremum > most
-    if judgement.followed and finite and not (over or beyond or more):
-        if possible or pure is not None:
-            judgement.delta = Composition.added(claim, (spent, back_spent))
-            return
-    beyond |= more or (over and (finite or not judgement.findings))
-    judgement.exceeds = more or (sampled and _exceeds(spent, claim))
-    judgement.suspicious = True
-    judgement.bare = judgement.loss == np.inf
-    if there.loss == there.loss and not here.loss > there.loss:
-        judgement.again = _once_more(pair, first, second, there.loss)
-    else:
-        judgement.again = _once_more(pair.swapped, second, first, here.loss)
+        judgement.suspect("coin", each.place, each.why)
+    return there, here
+
+
+def _hand_on(judgement: Judgement, first: Trace, there: Transcript) -> None:
+    """Hand on primitives that are not trusted, which are audited by themselves."""
+    judgement.untrusted, others = handed(judgement.pair, first)
+    judgement.executions += 3
+    if there.sampled:
+        others += [Unfollowed(each.where, _SAMPLED) for each in judgement.untrusted]
+    for each in others:
+        judgement.suspect("coin", each.place, each.why)
+
+
+def _explain(
+    judgement: Judgement,
+    held: Held,
+    ways: tuple[Transcript, Transcript],
+    costly: tuple[Step, float] | None,
+    coins: list[Unfollowed],
+) -> None:
+    """Say which steps cost more than the claim has, and what is not followed."""
+    there, _ = ways
     if costly is not None:
         step, judgement.loss = costly
         judgement.find("distance", step.place, step.words)
-    elif beyond or _exceeds(spent, claim):
-        _find_costs(judgement, max(there, here, key=lambda each: each.loss))
-    if coins:
-        judgement.followed = False
-        for each in list(dict.fromkeys(coins))[:5]:
-            judgement.find("coin", each.place, each.why)
+    elif held.may_exceed or (held.over and (held.finite or not judgement.findings)):
+        _find_costs(judgement, max(ways, key=lambda each: each.loss))
+    for each in list(dict.fromkeys(coins))[:5]:
+        judgement.suspect("coin", each.place, each.why)
     if coins and there.hidden and there.lines is not None:
         scales = there.lines.any_scale()
         if scales is not None:
             judgement.findings.add_scale(*scales)
-    _put_in_order(judgement, (first, second), hidden=there.hidden)
-    judgement.transcripts = judgement.followed and not promised
-    certain = judgement.followed and judgement.sees == "transcript" and not coins
-    judgement.proven = bool(certain and over)
-    if judgement.proven:
-        judgement.findings = judgement.findings.with_proof(True)
-    else:
-        judgement.followed = False
 
 
 def _put_in_order(
@@ -238,18 +248,12 @@ def _once_more(pair: Pair, trace: Trace, other: Trace, known: float) -> Repeat:
 
     def again(turn: int) -> tuple[bool, int]:
         # All executions count, in either order.
-        alike, executions = in_any_order(
-            trace.tape.seed, turn, on_its_own, on_the_other
-        )
+        seed = trace.tape.seed
+        alike, executions = in_any_order(seed, turn, on_its_own, on_the_other)
         one, two = (0, 1) if executions is None else executions
         return alike and executions is not None, max(1 + one, two)
 
     return again
-
-
-def _exceeds(spent: Composition, claim: Claim) -> bool:
-    """Say whether the steps, were their distances fixed, would break the claim."""
-    return pure_epsilon(claim) is None and spent.refutes(claim)
 
 
 def _find_costs(judgement: Judgement, worst: Transcript) -> None:
@@ -265,14 +269,15 @@ def _find_costs(judgement: Judgement, worst: Transcript) -> None:
         costly = (
             (number, compared.supremum)
             for number, compared in enumerate(worst.by_step)
-            if _exceeds(Composition.of([compared]), judgement.claim)
+            if Composition.of([compared]).refutes(judgement.claim)
         )
     known = np.where(np.isnan(losses), -np.inf, losses)
+    alone = [
+        replace(worst.steps[at], place=worst.place_of_step(at), loss=lost)
+        for at, lost in islice(costly, 5)
+    ]
     judgement.find_costs(
-        [
-            replace(worst.steps[at], place=worst.place_of_step(at), loss=lost)
-            for at, lost in islice(costly, 5)
-        ],
+        alone,
         worst.place_of_step(int(np.argmax(known))),
         f"{len(worst.steps)} steps add up to {judgement.loss:.6g}"
         + ("" if pure is not None else _UNIT.format(judgement.claim))
@@ -285,18 +290,8 @@ def _sampled_transcript(
 ) -> Transcript:
     """Return the transcript of an execution on D, held against D'.
 
-    Parameters
-    ----------
-    pair : Pair
-    trace : Trace
-    shapes : tuple of Shapes
-        Of the flips by row on D, and on D'.
-    findings : Findings
-        Takes the findings.
-
-    Raises
-    ------
-    NotThroughNoise
+    Given are also the shapes of the flips by row, on D and on D'. `NotThroughNoise` is
+    raised where the code remembers batches.
     """
     values, bits = _of_others(pair, trace, shapes[0])
     here, there = (

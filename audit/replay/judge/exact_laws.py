@@ -14,7 +14,7 @@ from dpaudit.audit.replay.judge.judgement import Judgement, Step, Steps
 from dpaudit.audit.replay.judge.lines import Lines, find_singular
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.coded import Family
-from dpaudit.audit.replay.laws.comparison import compare
+from dpaudit.audit.replay.laws.comparison import LawComparison, compare
 from dpaudit.audit.replay.laws.composition import (
     EPSILONS,
     Composition,
@@ -42,7 +42,6 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
     first, second : Trace
         Open executions on D and on D'.
     """
-    claim = judgement.claim
     other_seed = first.tape.seed + 1
     judgement.executions = 2
     steady = _steadier_than(first, second)
@@ -70,37 +69,54 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
 
     judgement.again, lines = again, Lines(first, second)
     if first.layout != second.layout:
-        judgement.loss, judgement.bare = np.inf, True
-        judgement.proven = judgement.suspicious = True
-        _find_scales_by_place(judgement, first, second)
-        where, there = lines.structure() or (first.returned_at, second.returned_at)
-        judgement.find(
-            "structure",
-            where,
-            f"the release is {first.layout} on D and {second.layout} on D', "
-            "whatever the noise is",
-            neighbour=there,
-            proof=True,
-        )
+        judgement.loss = np.inf
+        _find_layouts(judgement, first, second, lines)
         return
     first.law, second.law = with_points([first.law, second.law])
     compared = as_noise(compare(first.law, second.law))
-    law, law2 = first.law, second.law
-    white = None if law.known and law2.known else whitened(law, law2)
-    if isinstance(white, tuple):
-        law, law2, _ = white
     judgement.loss = compared.supremum
-    if not compared.known and not compared.singular:
+    if compared.singular:
+        judgement.proven = judgement.suspicious = judgement.bare = True
+        find_singular(judgement.findings, compared, lines, proof=True)
+    elif not compared.known:
         judgement.laws = None
         used = np.unique(first.release.index)[-_MOST_TRIED:]
         found = filter(None, map(lines.scale, used[used >= 0].tolist()))
         where = next(found, first.place_of(used[-1]))
         judgement.suspect("scale", where, "the noise of one side has another form")
-        return
-    if compared.singular:
-        judgement.proven = judgement.suspicious = judgement.bare = True
-        find_singular(judgement.findings, compared, lines, proof=True)
-        return
+    else:
+        _hold(judgement, first, second, compared, lines)
+
+
+def _find_layouts(
+    judgement: Judgement, first: Trace, second: Trace, lines: Lines
+) -> None:
+    """Say where the releases of either side become what the other's never are."""
+    judgement.proven = judgement.suspicious = judgement.bare = True
+    _find_scales_by_place(judgement, first, second)
+    where, there = lines.structure() or (first.returned_at, second.returned_at)
+    judgement.find(
+        "structure",
+        where,
+        f"the release is {first.layout} on D and {second.layout} on D', "
+        "whatever the noise is",
+        neighbour=there,
+        proof=True,
+    )
+
+
+def _hold(
+    judgement: Judgement,
+    first: Trace,
+    second: Trace,
+    compared: LawComparison,
+    lines: Lines,
+) -> None:
+    """Hold to the claim how the laws of the release compare, and say what costs."""
+    claim, law, law2 = judgement.claim, first.law, second.law
+    white = None if law.known and law2.known else whitened(law, law2)
+    if isinstance(white, tuple):
+        law, law2, _ = white
     places = _units_by_place(first, law)
     parts = {place: compared.part(units) for place, units in places.items()}
     if len(places) == 1:
@@ -135,17 +151,28 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
             proof=judgement.proven,
         )
     elif judgement.proven:
-        costly = [each for each in judgement.steps if each.l1] or [*judgement.steps]
-        alone = [
-            replace(step, place=lines.noise(_draws_at(first, step.place)) or step.place)
-            for step, part in zip(judgement.steps, parts.values(), strict=True)
-            if len(parts) == 1 or Composition.of([part]).refutes(claim)
-        ]
-        losses = ", ".join(f"{step.loss:.4g} at {step.place}" for step in costly)
-        total = f"{len(costly)} steps add up to {compared.supremum:.6g}: {losses}"
-        most = max(costly, key=lambda step: step.loss)
-        place = lines.noise(_draws_at(first, most.place)) or most.place
-        judgement.find_costs(alone, place, total, proof=True)
+        _find_costs(judgement, first, parts, compared.supremum, lines)
+
+
+def _find_costs(
+    judgement: Judgement,
+    first: Trace,
+    parts: dict[str, LawComparison],
+    supremum: float,
+    lines: Lines,
+) -> None:
+    """Say which places cost more than the claim has, or that together they do."""
+    alone = [
+        replace(step, place=lines.noise(_draws_at(first, step.place)) or step.place)
+        for step, part in zip(judgement.steps, parts.values(), strict=True)
+        if len(parts) == 1 or Composition.of([part]).refutes(judgement.claim)
+    ]
+    costly = [each for each in judgement.steps if each.l1] or [*judgement.steps]
+    losses = ", ".join(f"{step.loss:.4g} at {step.place}" for step in costly)
+    total = f"{len(costly)} steps add up to {supremum:.6g}: {losses}"
+    most = max(costly, key=lambda step: step.loss)
+    place = lines.noise(_draws_at(first, most.place)) or most.place
+    judgement.find_costs(alone, place, total, proof=True)
 
 
 def _draws_at(trace: Trace, place: str) -> NDArray[np.intp]:

@@ -176,27 +176,15 @@ def _find(
     judgement: Judgement, worst: Worst, part: Part, trees: tuple[Tree, Tree]
 ) -> None:
     """Say where the probabilities, or the noise, of the worst release come from."""
+    if not part.dimensions:
+        _find_outcome(judgement, part, trees)
+        return
     here, there = trees
-    costly = max(judgement.steps, key=lambda step: step.loss, default=None)
-    moved = costly.place if costly is not None and costly.loss > 0 else None
     looks = min(len(tree.trace.tape.observations) for tree in trees)
     seen = list(judgement.steps)[:looks]
     choices = [step for step in seen if step.loss > 0]
     if worst.loss == math.inf:  # where a number is cut may depend on the data alone
         choices = choices or seen
-    if not part.dimensions:
-        p, _, q, _ = (float(each[0]) for each in part.masses)
-        text = "one release has probability {} on D and {} on D'"
-        text = text.format(*told_apart(p, q, 6))
-        apart = _apart(part, trees, judgement.claim)
-        if apart is not None:
-            kind, (where, neighbour) = "release", apart
-        elif moved:
-            kind, where, neighbour = "distance", moved, moved
-        else:
-            kind, (where, neighbour) = "release", _made(part, trees)
-        judgement.find(kind, where, text, neighbour=neighbour, proof=True)
-        return
     at = worst.at[np.newaxis]
     sides = [
         (tree.traces[terms.leaf[term]], terms, term)
@@ -239,6 +227,22 @@ def _find(
             *words
         )
     judgement.find(kind, places[0], text, neighbour=places[1], proof=True)
+
+
+def _find_outcome(judgement: Judgement, part: Part, trees: tuple[Tree, Tree]) -> None:
+    """Say where the probabilities of a release without noise come from."""
+    costly = max(judgement.steps, key=lambda step: step.loss, default=None)
+    p, _, q, _ = (float(each[0]) for each in part.masses)
+    text = "one release has probability {} on D and {} on D'"
+    text = text.format(*told_apart(p, q, 6))
+    apart = _apart(part, trees, judgement.claim)
+    if apart is not None:
+        kind, (where, neighbour) = "release", apart
+    elif costly is not None and costly.loss > 0 and costly.place:
+        kind, where, neighbour = "distance", costly.place, costly.place
+    else:
+        kind, (where, neighbour) = "release", _made(part, trees)
+    judgement.find(kind, where, text, neighbour=neighbour, proof=True)
 
 
 def _made(part: Part, trees: tuple[Tree, Tree]) -> tuple[str, str]:

@@ -134,23 +134,12 @@ def tree_of(trace: Trace) -> Tree | None:
             return None
         if not (draws_choices(outcome) and _same(along(made, 1), outcome)):
             return None
-        for place in range(len(script), len(made)):
-            others, left_out = _others(made[place], most)
-            lost += left_out
-            if len(leaves) + len(waiting) + len(others) >= most:
-                return None
-            for other in others:
-                branch, p = [*made[:place], other], None
-                # Of noisy numbers that were compared it costs more to know it.
-                if not any(isinstance(each.law, ThresholdLaw) for each in branch):
-                    p = _probability(branch)
-                if p is not None and p[0] <= _LEAST:
-                    lost += sum(p)
-                else:
-                    waiting.append(branch)
-        found = _probability(made)
-        if found is None:
+        room = most - len(leaves) - len(waiting)
+        branches, found = _branches(made, len(script), most, room), _probability(made)
+        if branches is None or found is None:
             return None
+        waiting += branches[0]
+        lost += branches[1]
         if found[0] > _LEAST:
             leaves.append(Leaf(*found, outcome.layout, outcome.law))
             traces.append(outcome)
@@ -159,6 +148,32 @@ def tree_of(trace: Trace) -> Tree | None:
     if abs(math.fsum(leaf.p for leaf in leaves) - 1) > 1e-9:
         return None
     return Tree(trace, leaves, traces, executions, lost)
+
+
+def _branches(
+    made: Observations, begun: int, most: int, room: int
+) -> tuple[list[list[Observation]], float] | None:
+    """Return the other ways from a choice on, and how probable those left out are.
+
+    None if there is no room for so many.
+    """
+    branches: list[list[Observation]] = []
+    lost = 0.0
+    for place in range(begun, len(made)):
+        others, left_out = _others(made[place], most)
+        lost += left_out
+        if len(branches) + len(others) >= room:
+            return None
+        for other in others:
+            branch, p = [*made[:place], other], None
+            # Of noisy numbers that were compared it costs more to know it.
+            if not any(isinstance(each.law, ThresholdLaw) for each in branch):
+                p = _probability(branch)
+            if p is not None and p[0] <= _LEAST:
+                lost += sum(p)
+            else:
+                branches.append(branch)
+    return branches, lost
 
 
 def _probability(made: Iterable[Observation]) -> tuple[float, float] | None:
