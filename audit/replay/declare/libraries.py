@@ -261,6 +261,7 @@ _OURS |= {
         scale=lambda epsilon: 2 / epsilon,
     ),
 }
+_HEADS = {path.partition(".")[0] for path in _OURS} | _TRAINING
 _yours: dict[str, Declaration] = {}
 
 
@@ -296,11 +297,8 @@ def register(
 
 def loaded_libraries() -> frozenset[str]:
     """Return the libraries with registered primitives that are loaded by now."""
-    return frozenset(
-        head
-        for head in {path.partition(".")[0] for path in (*_OURS, *_yours)} | _TRAINING
-        if head in sys.modules
-    )
+    yours = {path.partition(".")[0] for path in _yours}
+    return frozenset(sys.modules.keys() & (_HEADS | yours))
 
 
 def declared_libraries() -> AbstractContextManager[None]:

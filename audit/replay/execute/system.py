@@ -21,7 +21,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -108,13 +108,18 @@ def _entropy_of(tape: Tape, rng: Any, variant: int) -> Iterator[None]:
         *((os, name, started) for name in ("posix_spawn", "posix_spawnp", "system")),
         (subprocess.Popen, "__init__", started),
     ]
-    with ExitStack() as stack:
-        for owner, name, made in every:
-            there = vars(owner).get(name)
-            if there is not None:
-                stack.callback(setattr, owner, name, there)
-                setattr(owner, name, made(name.strip("_"), there))
+    there = [
+        (owner, name, vars(owner)[name], made)
+        for owner, name, made in every
+        if vars(owner).get(name) is not None  # of this system
+    ]
+    try:
+        for owner, name, real, made in there:
+            setattr(owner, name, made(name.strip("_"), real))
         yield
+    finally:
+        for owner, name, real, _ in there:
+            setattr(owner, name, real)
 
 
 @contextmanager
@@ -134,7 +139,7 @@ def global_generators_kept() -> Iterator[None]:
 def _as_it_was(tape: Tape | None, owners: Iterable[Any] = ()) -> Iterator[None]:
     """Make the process after the block what it was before."""
     every = dict.fromkeys((*_MODULES, *owners))
-    modules = [(each, dict(vars(each))) for each in every]
+    modules = [(each, vars(each).copy()) for each in every]
     folder, handlers = os.getcwd(), _handlers()
     alarm = signal.getitimer(signal.ITIMER_REAL) if handlers else (0.0, 0.0)
     try:
@@ -148,8 +153,8 @@ def _as_it_was(tape: Tape | None, owners: Iterable[Any] = ()) -> Iterator[None]:
             for name in [n for n, each in before.items() if now.get(n) is not each]:
                 setattr(module, name, before[name])
                 _note_replaced(tape, module, name)
-        for number, handler in handlers.items():
-            if _handler_of(number) is not handler:
+        for number, handler in handlers:
+            if handler is not None and _handler_of(number) is not handler:
                 if number == signal.SIGALRM and not alarm[0]:
                     signal.setitimer(signal.ITIMER_REAL, 0.0)
                 signal.signal(number, handler)
@@ -164,9 +169,8 @@ def _note_replaced(tape: Tape | None, owner: Any, name: str) -> None:
         tape.cannot_follow(f"{owner.__name__}.{name} {_STAYS}")
 
 
-def _handlers() -> dict[int, Any]:
-    """Return the handlers of signals that Python can put back; none in a thread."""
+def _handlers() -> list[tuple[int, Any]]:
+    """Return the handlers of signals, None if not Python's own; none in a thread."""
     if threading.current_thread() is not threading.main_thread():
-        return {}
-    every = {number: _handler_of(number) for number in _SIGNALS}
-    return {number: each for number, each in every.items() if each is not None}
+        return []
+    return [*zip(_SIGNALS, map(_handler_of, _SIGNALS), strict=True)]

@@ -14,10 +14,12 @@ from itertools import compress
 from typing import Any, Self
 
 import numpy as np
-from numpy.random import MT19937  # the real one, in an execution too
+from numpy.random import MT19937, PCG64, PCG64DXSM, Generator, RandomState
 
 __all__ = ["ForeignGenerators", "foreign_draws_allowed"]
 
+_KINDS: tuple[type, ...] = (Generator, RandomState, random.Random)  # the real ones
+_TOLD_ANEW = (PCG64, PCG64DXSM)  # whose state is each time a new one, of numbers alone
 _watching: list["ForeignGenerators"] = []
 _while_listed = threading.Lock()
 
@@ -70,13 +72,11 @@ class ForeignGenerators:
 
     @staticmethod
     def _all() -> list[Any]:
-        kinds = (np.random.Generator, np.random.RandomState, random.Random)
+        kinds = [*_KINDS]
+        for kind in kinds:  # which grow
+            kinds += type.__subclasses__(kind)
+        known = {kind for kind in kinds if not hasattr(kind, "of_seed")}
         things = all_objects()
-        known = {
-            kind
-            for kind in set(map(type, things))
-            if issubclass(kind, kinds) and not hasattr(kind, "of_seed")
-        }
         return list(compress(things, map(known.__contains__, map(type, things))))
 
     def used(self) -> bool:
@@ -108,7 +108,7 @@ def _state(generator: Any) -> Any:
     bits = generator.bit_generator if bits is None else bits
     if type(bits) is MT19937 and _TWISTER:
         return string_at(bits.ctypes.state_address, _TWISTER)
-    return _frozen(bits.state)
+    return bits.state if type(bits) in _TOLD_ANEW else _frozen(bits.state)
 
 
 def _bytes_of_a_twister() -> int:

@@ -135,6 +135,8 @@ def part_of(thing: Any, name: str) -> Any:
             return object.__getattribute__(thing, name)
         except AttributeError:
             return None
+    if type(thing) is FunctionType and not hasattr(FunctionType, name):
+        return vars(thing).get(name)
     return inspect.getattr_static(thing, name, None)
 
 

@@ -20,10 +20,11 @@ from replay_cases import rows
 from dpaudit import InputError, MechanismError, Pair, PureDP
 from dpaudit.audit.replay import replay
 from dpaudit.audit.replay.follow import foreign
+from dpaudit.audit.replay.follow.reached import reached
 
 PAIR = Pair(rows(0.2, 0.7), rows(0.2, 0.7, 1.0))
 OWN = np.random.default_rng(5)
-HELD = [np.random.default_rng()]
+HELD = [np.random.default_rng(), type("Mine", (random.Random,), {})()]
 WRITTEN = np.random.default_rng(122807528840384100672342137672332424406)
 BY_NAME = np.random.laplace
 
@@ -151,6 +152,7 @@ LOST = {
     lambda x, rng: total(x) + beside_it(lambda: rng.laplace(0, 1.0)): "another thread",
     lambda x, rng: int(OWN.laplace(0, 2.0, 3).argmax()): "OWN is a generator",
     lambda x, rng: total(x) + HELD[0].laplace(0, 1.0): "was there before",
+    lambda x, rng: total(x) + HELD[1].gauss(0, 1.0): "was there before",
     lambda x, rng: total(x) + WRITTEN.laplace(0, 1.0): "the system did not give",
     lambda x, rng: total(x) + Kept.one.laplace() + Kept.two.laplace(): "a copy of",
     lambda x, rng: total(x) + BY_NAME(0, 1.0): "imported by name",
@@ -371,6 +373,14 @@ def test_entropy_matters_only_where_it_makes_a_difference():
         assert result.verdict == verdict, str(result)
     assert "urandom is called" in result.findings[0].message
     assert "test_hostile.py" in result.findings[0].where
+
+
+def test_what_a_function_says_that_it_wraps_is_reached():
+    def outer(x, rng):
+        return 0.0
+
+    outer.__wrapped__ = module_level
+    assert module_level in [each for each, _ in reached((outer, None))]
 
 
 @pytest.mark.parametrize("told", [foreign._TWISTER, 0])
