@@ -6,7 +6,8 @@ them: they are collected as plain directories.
 
 Python's search for cycles of dead objects goes over all that was imported, again and
 again where many small objects are made: a third of the time of drawing figures went
-into it. Here it searches more rarely.
+into it. Here it searches more rarely, and what there is once tests are collected it
+leaves out.
 
 Files go to workers in their order: first those of folders where files take long, so
 that none of these is left at the end with one worker alone.
@@ -56,6 +57,10 @@ def pytest_collection_modifyitems(
         for item in items:
             if "tmp_path_factory" in getattr(item, "fixturenames", ()):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
 
 
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Dir | None:

@@ -5,8 +5,10 @@ deadline, because how busy the machine is must not decide a test. Options that t
 environment has for pytest are for this run, not for those that tests start.
 """
 
+import gc
 import os
 import signal
+import sys
 
 import pytest
 from hypothesis import settings
@@ -23,6 +25,32 @@ def heeds_interrupts():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def objects_listed_once():
+    """What is there before the tests is listed once, and not for each of their replays.
+
+    A replay lists all objects, to find the generators among them. Where tests run,
+    these are the objects of every test that was collected. They are frozen: the
+    collector leaves them out then, and the generators among them are kept here. So are
+    those that are there when what this gives is called.
+    """
+    foreign = sys.modules.get("dpaudit.audit.replay.follow.foreign")
+    generators = []
+
+    def freeze():
+        generators[:] = foreign.ForeignGenerators().found
+        gc.freeze()
+
+    def objects():
+        return [*generators, *gc.get_objects()]
+
+    with pytest.MonkeyPatch.context() as patch:
+        if foreign is not None:  # a file that replays has loaded it
+            freeze()
+            patch.setattr(foreign, "all_objects", objects)
+        yield freeze
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,7 @@
-"""What is there before a file is listed once, and not for each of a thousand replays.
-
-A replay lists all objects, to find the generators among them. Where tests run, these
-are the objects of every test that was collected, and of all that ran before. Those that
-are there when a file begins are frozen: the collector leaves them out then, and the
-generators among them are kept here.
-"""
+"""Replays of tests are made of fewer executions, and list fewer objects."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -16,24 +10,19 @@ from dpaudit.audit.replay.follow import foreign
 from dpaudit.audit.replay.judge import judge, repeated, settling
 
 listed_anew = foreign.all_objects
-generators: list[Any] = []
 
 
 @pytest.fixture(scope="module", autouse=True)
-def objects_listed_once() -> Iterator[None]:
-    def objects() -> list[Any]:
-        return [*generators, *gc.get_objects()]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(foreign, "all_objects", objects)
-        generators[:] = foreign.ForeignGenerators().found
-        gc.freeze()
-        yield
+def objects_listed_before(objects_listed_once: Callable[[], None]) -> None:
+    """What files that ran before have left behind is listed once, too."""
+    objects_listed_once()
 
 
 @pytest.fixture
-def objects_listed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def objects_listed_anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(foreign, "all_objects", listed_anew)
+    yield
+    gc.freeze()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -48,8 +37,8 @@ def released_in_few_rounds(in_few_rounds: Any) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def proofs_repeated_less() -> Iterator[None]:
-    """Of what recorded noise proves, 20 executions again, where 200 may be made.
+def proofs_repeated_less() -> Iterator[Any]:
+    """Of what recorded noise proves, 8 executions again, where 200 may be made.
 
     That they are needed at all, and how many, is in test_hidden.py, of what has no
     recorded noise.
@@ -59,12 +48,20 @@ def proofs_repeated_less() -> Iterator[None]:
     def in_few(*given: Any, bare: bool, until: float) -> tuple[bool, int]:
         with pytest.MonkeyPatch.context() as patch:
             if not bare:
-                patch.setattr(repeated, "_MOST", repeated._MOST // 10)
+                patch.setattr(repeated, "_MOST", repeated._MOST // 25)
             return repeat(*given, bare=bare, until=until)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(settling, "repeat", in_few)
-        yield
+        yield repeat
+
+
+@pytest.fixture
+def proofs_repeated_enough(
+    proofs_repeated_less: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Undo that for one test."""
+    monkeypatch.setattr(settling, "repeat", proofs_repeated_less)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -92,6 +92,7 @@ def test_code_that_takes_turns_refutes_nothing(name, length, sees):
         assert not result.refuted, str(result)
 
 
+@pytest.mark.usefixtures("proofs_repeated_enough")
 @pytest.mark.parametrize("name", WRONG)
 def test_a_bug_is_looked_at_again_as_often_as_it_takes(name):
     mechanism, pair, _, _ = WRONG[name]

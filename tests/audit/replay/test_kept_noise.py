@@ -170,6 +170,7 @@ def test_what_was_explored_is_said():
     assert f"{result.loss:.4g}, the largest that was seen\n" in str(result)
 
 
+@pytest.mark.usefixtures("proofs_repeated_enough")
 def test_a_proof_says_what_it_rests_on_and_how_often_it_was_looked_at():
     def half(x, rng):
         return x.sum() + rng.laplace(scale=0.5)
