@@ -224,7 +224,7 @@ def test_an_audit_of_transcripts_sees_nine_tenths_of_mu(relation, here_in_few_ro
         built(relation, mu=2.0, k=1),
         layer="transcript",
         confidence=0.999,
-        budget=Budget(30_000, stop=False),
+        budget=Budget(12_000, stop=False),
     )
     assert result.verdict is Verdict.NOT_REFUTED
     assert result.mu_lower > 0.9 * 2.0

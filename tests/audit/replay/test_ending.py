@@ -102,11 +102,17 @@ def test_draws_without_an_end_on_one_side(monkeypatch):
     assert "on D'" in result.findings[0].message
 
 
+def ends_soon(monkeypatch):
+    """Let seconds be short: what spins is ended several times, and waits for each."""
+    monkeypatch.setattr(ending, "_LEAST_SECONDS", 0.1)
+    monkeypatch.setattr(ending, "_LATER", 0.05)
+
+
 @pytest.mark.parametrize(
     "mechanism", [spins, spins_on, spins_and_fails, draws, asks_the_system, computes]
 )
 def test_time(mechanism, monkeypatch):
-    monkeypatch.setattr(ending, "_LEAST_SECONDS", 0.2)
+    ends_soon(monkeypatch)
     before = threading.enumerate(), np.random.normal, time.perf_counter()
     result = replay(mechanism, pair=PAIR, claim=PureDP(1.0), budget=Budget(seconds=0.1))
     assert result.verdict == "NOT_FOLLOWED"
@@ -117,7 +123,9 @@ def test_time(mechanism, monkeypatch):
     assert result.samples == 0
 
 
-def test_a_call_within_a_call_leaves_the_time_of_that():
+def test_a_call_within_a_call_leaves_the_time_of_that(monkeypatch):
+    ends_soon(monkeypatch)
+
     def inner():
         return ending.watched(lambda: 3)
 
