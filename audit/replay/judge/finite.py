@@ -233,8 +233,11 @@ def _find_outcome(judgement: Judgement, part: Part, trees: tuple[Tree, Tree]) ->
     """Say where the probabilities of a release without noise come from."""
     costly = max(judgement.steps, key=lambda step: step.loss, default=None)
     p, _, q, _ = (float(each[0]) for each in part.masses)
-    text = "one release has probability {} on D and {} on D'"
-    text = text.format(*told_apart(p, q, 6))
+    tree, terms = (trees[0], part.one) if p else (trees[1], part.other)
+    rest = len(tree.traces[terms.leaf[0]].law.first)  # numbers alike on both sides
+    text = "one {} has probability {} on D and {} on D'".format(
+        "kind of release" if rest else "release", *told_apart(p, q, 6)
+    )
     apart = _apart(part, trees, judgement.claim)
     if apart is not None:
         kind, (where, neighbour) = "release", apart
@@ -317,4 +320,8 @@ def _apart(
 def _words(terms: Terms, term: int, number: int) -> str:
     """Return one coordinate of a term of a mixture, for people."""
     mean, scale = terms.mean[term, number], abs(terms.ratio[term, number])
-    return f"{mean:.6g} with noise of scale {scale:.6g}"
+    steps = lattice_of(int(terms.family[term, number]))
+    if steps is not None and steps.finite and len(steps.log) == 1:
+        return f"{mean + terms.ratio[term, number] * steps.start:.6g} without noise"
+    kind = "of scale" if steps is None else "in steps of"
+    return f"{mean:.6g} with noise {kind} {scale:.6g}"

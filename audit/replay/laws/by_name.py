@@ -268,6 +268,12 @@ def _largest(density: Any, shift: float) -> float:
     return float(losses[best])
 
 
+# By how much the logarithm of a probability falls with a step, far out.
+_FALLS: dict[str, Callable[[float], float]] = {
+    "nbinom": lambda p: -math.log1p(-p),
+    "logser": lambda p: -math.log(p),
+    "poisson": lambda _: math.inf,
+}
 _EXACT = {"geom": Lattice.geometric, "poisson": Poisson.of_mean}  # by formulas
 
 
@@ -315,4 +321,6 @@ def _table(law: Any) -> Lattice | None:
     wide = len(table) > 2
     below = float(table[1] - table[0]) if wide and k[first] > start else math.inf
     above = float(table[-2] - table[-1]) if wide and k[last] < end else math.inf
-    return Lattice(int(k[first]), tuple(table.tolist()), below, above)
+    known = _FALLS.get(law.dist.name)
+    far = below, known(law.args[-1]) if known else above
+    return Lattice(int(k[first]), tuple(table.tolist()), below, above, far=far)

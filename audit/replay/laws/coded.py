@@ -7,7 +7,7 @@ vectors (`dpaudit.audit.replay.laws.drawn`).
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any
@@ -29,7 +29,6 @@ __all__ = [
     "is_joint",
     "lattice_of",
     "law_of",
-    "take_vectors",
     "words_of",
 ]
 
@@ -38,7 +37,6 @@ MOST_STEPS = 2**14
 _MOST_BEYOND = 2**17  # steps that a table goes on for, below a lattice's or above
 _ERROR = 1e-7  # relative, of losses that are differences of computed probabilities
 _SMALL = 1e-8  # of probabilities below `SURE`
-_SAME = 1e-9  # relative, of parameters that are one number, rounded differently
 _OFF = SURE = 1e-6  # of an integer, by rounding; a probability that no error makes up
 _FARTHEST = -60.0  # log-probability beyond which a lattice is cut
 
@@ -177,6 +175,8 @@ class Lattice:
         infinite where there is nothing beyond.
     exact : bool
         Whether small probabilities, too, are right to many digits.
+    far : tuple of float
+        What `below` and `above` come to far out, where that is known.
     """
 
     start: int
@@ -184,6 +184,7 @@ class Lattice:
     below: float = math.inf
     above: float = math.inf
     exact: bool = False
+    far: tuple[float, ...] = field(default=(), kw_only=True)
 
     @classmethod
     def of(cls, start: int, p: Array, least: float) -> "Lattice":
@@ -233,6 +234,13 @@ class Lattice:
     def finite(self) -> bool:
         """Whether there is nothing beyond the table."""
         return self.below == self.above == math.inf
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """By how much it falls far out, below and above; 0 where that is not known."""
+        sides = self.below, self.above
+        known = (each if self.exact or each == math.inf else 0.0 for each in sides)
+        return self.far or tuple(known)
 
     def log_probability(self, k: Array) -> Array:
         """Return the log-probabilities of integers, given as floats."""
@@ -307,11 +315,13 @@ class Lattice:
             alike = np.isclose(own, their, rtol=1e-6, atol=0)
             if not (alike.all() or exact):
                 return math.nan, math.nan
-            if not exact:
-                # Beyond the tables of two laws little is known of either.
-                losses = losses[np.maximum(one, two) > math.log(SURE)]
             # What falls more slowly is any number of times as probable far out.
-            losses = np.append(losses, np.inf * (their[~alike] - own[~alike]))
+            far = np.inf * (their[~alike] - own[~alike])
+        else:
+            far = step * (np.array(self.ends) if step else np.zeros(2)) * [1, -1]
+        if not exact:  # where a table ends little is known of it
+            losses = losses[np.maximum(one, two) > math.log(SURE)]
+        losses = np.append(losses, far)
         ends = float(losses.max(initial=0.0)), -float(losses.min(initial=0.0))
         forth, back = (
             max(0.0, most - _ERROR * max(1.0, most)) if most < math.inf else most
@@ -379,20 +389,3 @@ def groups_of(law: Any) -> list[tuple[NDArray[np.intp], Any]]:
         found.append((units[: noise.entries], noise))
         units = units[noise.entries :]
     return found
-
-
-def take_vectors(law: Any, other: Any, made: Any) -> bool:
-    """Give vectors the supremum of their loss, at their first units.
-
-    False where the units of vectors of one law are not those of the other.
-    """
-    vectors = groups_of(law)
-    sides = [[np.sort(g).tolist() for g, _ in v] for v in (vectors, groups_of(other))]
-    both = zip(vectors, groups_of(other), strict=False)
-    for (units, noise), (_, there) in both if sides[0] == sides[1] else ():
-        most = noise.supremum(made.shift[units] / made.scale[units], there)
-        scales = made.scale[units], made.other_scale[units]
-        for suprema in (made.suprema, made.back):
-            suprema[units] = 0.0
-            suprema[units[0]] = most if np.allclose(*scales, _SAME, 0) else math.inf
-    return sides[0] == sides[1]

@@ -22,9 +22,14 @@ from dpaudit.audit.replay.laws.coded import (
     groups_of,
     is_joint,
     lattice_of,
-    take_vectors,
 )
-from dpaudit.audit.replay.laws.points import SYMMETRIC, turned, turned_like, with_points
+from dpaudit.audit.replay.laws.points import (
+    SYMMETRIC,
+    take_vectors,
+    turned,
+    turned_like,
+    with_points,
+)
 from dpaudit.audit.replay.laws.whitening import rough_of, whitened
 from dpaudit.claims import Claim
 from dpaudit.printable import told_apart

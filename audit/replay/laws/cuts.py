@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.coded import Lattice, law_of
+from dpaudit.audit.replay.laws.coded import SURE, Lattice, law_of
 from dpaudit.audit.replay.laws.one_draw import distribution
 
 __all__ = ["Cut", "Steps"]
@@ -215,7 +215,9 @@ class Steps:
         one, two = self.log_density(u), self.log_density(u - shift)
         with np.errstate(invalid="ignore"):
             found = np.nan_to_num(np.abs(one - two), nan=0.0, posinf=np.inf)
-        return float(found[np.maximum(one, two) > -30].max(initial=0.0)) if shift else 0
+        least = -30 if self.lattice.exact else math.log(SURE)
+        found = found[np.maximum(one, two) > least]
+        return float(found.max(initial=0.0)) if shift else 0
 
     def sample(self, rng: np.random.Generator, size: Any) -> Array:
         """Return independent draws."""

@@ -7,6 +7,7 @@ And a uniform draw u may be 1 - u on the other side.
 Laws are those of `dpaudit.audit.replay.laws.affine`.
 """
 
+import math
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -15,14 +16,21 @@ from numpy import full  # the real one, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.coded import Family, Lattice, code_of, lattice_of
+from dpaudit.audit.replay.laws.coded import (
+    Family,
+    Lattice,
+    code_of,
+    groups_of,
+    lattice_of,
+)
 
-__all__ = ["turned", "turned_like", "with_points"]
+__all__ = ["take_vectors", "turned", "turned_like", "with_points"]
 
 SYMMETRIC = (Family.GAUSSIAN, Family.LAPLACE, Family.LOGISTIC)
 
 _Law = TypeVar("_Law", bound=Any)
 _POINT = Lattice(0, (0.0,), exact=True)
+_SAME = 1e-9  # relative, of scales that are one, rounded differently
 _NO_DRAW = -2  # a number that no entry has
 
 
@@ -93,3 +101,20 @@ def turned_like(law: _Law, other: _Law) -> _Law:
         return law
     mean = np.where(some, law.mean + law.ratio, law.mean)
     return replace(law, mean=mean, ratio=np.where(some, -law.ratio, law.ratio))
+
+
+def take_vectors(law: Any, other: Any, made: Any) -> bool:
+    """Give vectors the supremum of their loss, at their first units.
+
+    False where the units of vectors of one law are not those of the other.
+    """
+    vectors = groups_of(law)
+    sides = [[np.sort(g).tolist() for g, _ in v] for v in (vectors, groups_of(other))]
+    both = zip(vectors, groups_of(other), strict=False)
+    for (units, noise), (_, there) in both if sides[0] == sides[1] else ():
+        most = noise.supremum(made.shift[units] / made.scale[units], there)
+        scales = made.scale[units], made.other_scale[units]
+        for suprema in (made.suprema, made.back):
+            suprema[units] = 0.0
+            suprema[units[0]] = most if np.allclose(*scales, _SAME, 0) else math.inf
+    return sides[0] == sides[1]

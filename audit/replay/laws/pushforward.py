@@ -268,17 +268,18 @@ def _sum(one: Noise, two: Noise) -> Noise | None:
     if kinds == {"lattice"} and same:
         assert one.lattice is not None
         assert two.lattice is not None
-        if one.scale * two.scale < 0 and (
-            law := one.lattice.less_its_like(two.lattice)
-        ):
+        law = one.lattice.less_its_like(two.lattice) if opposite else None
+        if law is not None:
             return Noise(shift, one.scale, "lattice", law)
         (start, p), (start2, p2) = one.lattice.table(), two.lattice.table()
-        if one.scale * two.scale < 0:
-            start2, p2 = -(start2 + len(p2) - 1), p2[::-1]
+        ends = two.lattice.ends
+        if opposite:
+            start2, p2, ends = -(start2 + len(p2) - 1), p2[::-1], ends[::-1]
         if len(p) + len(p2) > 4 * MOST_STEPS:
             return None
-        lattice = Lattice.of(start + start2, np.convolve(p, p2), 1e-13)
-        return Noise(shift, one.scale, "lattice", lattice)
+        made = Lattice.of(start + start2, np.convolve(p, p2), 1e-13)
+        made = replace(made, far=tuple(map(min, one.lattice.ends, ends)))
+        return Noise(shift, one.scale, "lattice", made)
     if kinds == {"lattice", "uniform"}:
         return _steps(*((one, two) if one.lattice is not None else (two, one)), shift)
     return _gammas(one, two, shift) if same else None

@@ -277,6 +277,30 @@ def test_no_noise_and_noise_on_a_lattice_share_atoms():
     assert replay(discrete, pair=pair, claim=PureDP(0.99)).proof
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "told"),
+    [
+        (
+            lambda x, rng: 7 * len(x) if rng.random() < 0.7 else rng.geometric(0.5),
+            "0 with noise in steps of 1 on D, and 21 without noise on D'",
+        ),
+        (
+            lambda x, rng: (rng.random() < 0.3) * len(x) + 0.2 * rng.laplace(),
+            "2 with noise of scale 0.2 on D, and 3 with noise of scale 0.2 on D'",
+        ),
+        (lambda x, rng: len(x) if rng.random() < 0.3 else 0, "one release has"),
+        (
+            lambda x, rng: (len(x) if rng.random() < 0.3 else 0, rng.laplace()),
+            "one kind of release has",
+        ),
+    ],
+)
+def test_a_finding_says_what_is_noise_and_what_is_none(mechanism, told):
+    result = replay(mechanism, pair=PAIR, claim=PureDP(1.0))
+    assert told in result.findings[0].message
+    assert result.proof
+
+
 def test_claims_with_a_delta_are_tested_where_no_cells_are_known():
     def angle(x, rng):
         kappa = 2.0 * len(x)

@@ -244,6 +244,33 @@ def test_delta_of_numbers_on_a_lattice_is_summed(noise):
         assert result.loss == pytest.approx(300 * 1.0005e-3, rel=1e-5)
 
 
+SHARE = "r.negative_binomial({0}, 0.6) - r.negative_binomial({0}, 0.6)"
+
+
+@pytest.mark.parametrize(
+    ("noise", "loss"),
+    [
+        # Shares of a two-sided geometric draw.
+        *((" + ".join([SHARE.format(1 / k)] * k), math.log(5 / 2)) for k in (2, 3, 9)),
+        (" + ".join([SHARE.format(0.5)] * 2) + " + r.random()", math.log(5 / 2)),
+        # Far out these are approached, and never reached.
+        (SHARE.format(4), math.log(5 / 2)),
+        ("round(r.laplace()) + round(r.laplace(scale=2))", 0.5),
+        ("r.geometric(0.6) - r.geometric(0.6) + r.poisson(3.0)", math.log(5 / 2)),
+        ("r.poisson(9.0) - r.poisson(9.0)", math.inf),
+        ("r.binomial(90, 0.5) - r.poisson(9.0)", math.inf),
+        ("r.negative_binomial(90, 0.5)", math.inf),
+    ],
+)
+def test_sums_on_a_lattice_fall_as_what_falls_most_slowly(noise, loss):
+    mechanism = made(f"def f(data, r):\n    return len(data) + {noise}")
+    pair = Pair(np.empty((0, 1)), [[1.0]])
+    for epsilon in (0.99 * loss, loss) if loss < math.inf else (50.0,):
+        result = replay(mechanism, pair=pair, claim=PureDP(epsilon), budget=2)
+        assert result.loss == pytest.approx(loss, rel=1e-5)
+        assert (result.refuted, result.proof) == (epsilon != loss, epsilon != loss)
+
+
 def test_a_text_that_shows_far_noise_of_another_scale_is_not_passed():
     def text(x, rng):
         return f"{(x.sum() + rng.laplace()) / len(x):.3f}"
