@@ -172,29 +172,41 @@ def measure(path: Path, sets: int, most: int, longest: int) -> None:
                 done[cell] = number + 1
 
 
+def factors(lines: list[dict[str, float]], epsilon: float) -> list[float]:
+    """Return what GOE noise at R95 errs, and over it PCA without noise; its gains.
+
+    The medians over data sets; and how many times less the others of ours err, and the
+    best of them all.
+    """
+    names = ["without noise/R95", *(f"{each}/{epsilon:g}" for each in OURS)]
+    bare, today, *others = (float(np.median([x[y] for x in lines])) for y in names)
+    gains = [today / x for x in others]
+    return [today, bare / today, *gains, max(1.0, *gains)]
+
+
 def table(path: Path) -> None:
-    """Print medians, and how many times less than GOE noise at R95 the others err."""
-    print("law n d k epsilon | sets, without noise, today | times", *OURS[1:], "best")
-    gains: dict[tuple[str, str], list[float]] = {}
-    for cell, lines in read(path).items():
-        kind = "real data" if cell[0] in REAL else cell[0]
-        kind = "d = 4" if cell[2] == 4 else kind
+    """Print cells; then rows for a page: by law, d and n, and by law.
+
+    These have geometric means over cells, with the least in brackets.
+    """
+    print("law n d k epsilon | sets, today, without noise over it | times", *OURS[1:])
+    groups: dict[tuple[str, ...], list[list[float]]] = {}
+    for (law, n, d, k), lines in read(path).items():
         for epsilon in EPSILONS:
-            names = [f"{each}/{epsilon:g}" for each in OURS]
-            today, *medians = (float(np.median([x[y] for x in lines])) for y in names)
-            bare = float(np.median([x["without noise/R95"] for x in lines]))
-            factors = [today / x for x in medians]
-            factors.append(max(1.0, *factors))
-            shown = " ".join(f"{x:.2f}" for x in factors)
-            print(*cell, f"{epsilon:g} | {len(lines)} {bare:.4f} {today:.4f} | {shown}")
-            noisy = today > 2 * bare and cell[0] in LAWS and cell[2] > 4
-            for each in (kind, f"{kind}, twice the error without noise")[: 1 + noisy]:
-                for name, factor in zip((*OURS[1:], "best"), factors, strict=True):
-                    gains.setdefault((each, name), []).append(factor)
-    for (kind, name), all_of in gains.items():
-        mean = float(np.exp(np.mean(np.log(all_of))))
-        print(f"{kind}: {name}: {mean:.2f} times, at worst {min(all_of):.2f}", end="")
-        print(f", of {len(all_of)} cells")
+            today, bare, *gains = factors(lines, epsilon)
+            shown = " ".join(f"{x:.2f}" for x in gains)
+            print(law, n, d, k, f"{epsilon:g} | {len(lines)}", end=" ")
+            print(f"{today:.4f} {bare:.3f} | {shown}")
+            kinds = [(law, f"{d:,}", f"{n:,}"), ("d = 4" if d == 4 else law, "all", "")]
+            if d > 4 and bare < 0.5:
+                kinds.append((law, "all, where noise is half", ""))
+            for kind in kinds:
+                groups.setdefault(kind, []).append([1 / bare, *gains])
+    for kind, cells_of_it in groups.items():
+        means = np.exp(np.mean(np.log(cells_of_it), axis=0))
+        least = np.min(cells_of_it, axis=0)
+        noise, *told = (f"{x:.2f} ({y:.2f})" for x, y in zip(means, least, strict=True))
+        print("|", " | ".join([*kind, noise.split()[0], *told]), "|")
 
 
 def main() -> None:
