@@ -3,6 +3,7 @@
 The head of `dpaudit.audit.replay.laws.pushforward` says how, and what it proves.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -22,6 +23,20 @@ _GRID = np.unique(np.concatenate([_HALF, 1 - _HALF]))  # symmetric about 1/2
 _NEAR = 1e-6  # relative, of quantiles
 _ROUGH = 2e-3  # the same, of values that were sorted
 _LEAST = 1e-8  # of probabilities that are differences of others
+_FAR = 1e-14  # a probability of what lies far out
+_TAIL, _EVEN = 1e-7, 3  # a probability; how many steps at an end are held to be alike
+_OFF = 1e-5  # relative, of their widths; falls are smaller by that, and prove no more
+# By how much the logarithm of a probability falls with each 1, far below and above.
+_RATES = {
+    "gaussian": (math.inf, math.inf),
+    "half gaussian": (math.inf, math.inf),
+    "rayleigh": (math.inf, math.inf),
+    "laplace": (1.0, 1.0),
+    "logistic": (1.0, 1.0),
+    "exponential": (math.inf, 1.0),
+    "gumbel": (math.inf, 1.0),
+    "planar radius": (math.inf, 1.0),
+}
 
 
 @dataclass(frozen=True)
@@ -52,9 +67,17 @@ class Noise:
 
     @classmethod
     def on_lattice(
-        cls, values: Array, p: Array, least: float = 1e-13
+        cls,
+        values: Array,
+        p: Array,
+        least: float = 1e-13,
+        falls: tuple[float, ...] = (),
     ) -> "Noise | None":
-        """Return the law of numbers with probabilities, if they lie on a + h Z."""
+        """Return the law of numbers with probabilities, if they lie on a + h Z.
+
+        By how much the logarithm of a probability falls far out, below and above, may
+        be given, for numbers that lie 1 apart.
+        """
         if not np.isfinite(values).all():
             return None
         levels, where = np.unique(values.astype(np.float64), return_inverse=True)
@@ -72,6 +95,9 @@ class Noise:
         table[(k - start).astype(np.intp)] = mass
         if min(mass[0], mass[-1]) < 1e-6:
             lattice = Lattice.of(start, table, least)
+            sides = zip((lattice.below, lattice.above), falls, strict=False)
+            far = (side if side == math.inf else fall * h for side, fall in sides)
+            lattice = replace(lattice, far=tuple(far))
         else:
             lattice = Lattice.among(range(start, start + len(table)), table.tolist())
         return cls(float(shift), float(h), "lattice", lattice)
@@ -164,11 +190,11 @@ def of_one(
         half = of(_GRID / 2)  # the same as at 1 - p/2, and as probable as both
         found = _ascending(half)
         if found is not None and len(np.unique(found)) < len(found) // 2:
-            return _by_steps(lambda p: of(p / 2))
+            return _by_steps(lambda p: of(p / 2), "")
     if found is None:
         return _by_sorting(of)
     if len(np.unique(found)) < len(found) // 2:
-        return _by_steps(of)
+        return _by_steps(of, root.kind)
     return _matching(found, _NEAR)
 
 
@@ -226,8 +252,8 @@ def _by_sorting(of: Callable[[Array], Array]) -> Noise | None:
     return replace(law, scale=law.scale * (1 + _ROUGH), exact=False)
 
 
-def _by_steps(of: Callable[[Array], Array]) -> Noise | None:
-    """Return the law of a monotone function of one draw that has steps.
+def _by_steps(of: Callable[[Array], Array], kind: str) -> Noise | None:
+    """Return the law of a monotone function of one draw of a kind that has steps.
 
     Its probabilities lie between the p at which it comes past each level.
     """
@@ -246,4 +272,29 @@ def _by_steps(of: Callable[[Array], Array]) -> Noise | None:
         right, left = np.where(past, middle, right), np.where(past, left, middle)
     ends = np.concatenate([[0.0], left, [1.0]] if increasing else [[1.0], left, [0.0]])
     p = np.abs(np.diff(ends))
-    return Noise.on_lattice(levels, np.where(p < 1e-14, 0.0, p), _LEAST)
+    falls = _falls(levels, left, kind)
+    falls = falls if increasing else falls[::-1]
+    beyond = np.sort(of(np.array([_FAR, 1 - _FAR])))
+    if not beyond[0] < levels[0] <= levels[-1] < beyond[1]:
+        falls = ()  # where it ends, there may be no more
+    return Noise.on_lattice(levels, np.where(p < 1e-14, 0.0, p), _LEAST, falls)
+
+
+def _falls(levels: Array, past: Array, kind: str) -> tuple[float, ...]:
+    """Return by how much log-probabilities fall with each 1 between levels, far out.
+
+    Below and above, of a draw that comes past them at some p, if its steps are even
+    there; empty where that is not known.
+    """
+    if kind not in _RATES or len(past) < 2 * _EVEN:
+        return ()
+    known = np.flatnonzero((past > _TAIL) & (past < 1 - _TAIL))
+    x = kinds()[kind].ppf(past[known])
+    widths = np.abs(np.diff(x)) / np.diff(levels[:-1][known])
+    ends = widths[:_EVEN], widths[-_EVEN:]
+    if past[0] > past[-1]:
+        ends = ends[::-1]
+    if any(len(end) < _EVEN or np.ptp(end) > _OFF * end.max() for end in ends):
+        return ()
+    both = zip(_RATES[kind], ends, strict=True)
+    return tuple(rate * float(end.min()) * (1 - _OFF) for rate, end in both)

@@ -271,6 +271,32 @@ def test_sums_on_a_lattice_fall_as_what_falls_most_slowly(noise, loss):
         assert (result.refuted, result.proof) == (epsilon != loss, epsilon != loss)
 
 
+ROUNDED = [
+    ("round(r.normal(scale=3))", math.inf),
+    ("int(r.laplace(scale=7.3) // 1)", 1 / 7.3),
+    ("-np.round(r.laplace(scale=0.9))", 1 / 0.9),
+    ("3 * np.ceil(r.logistic(scale=2) / 3)", 1.5),
+    ("np.floor(r.exponential(2)) - np.floor(r.exponential(2))", 0.5),
+    ("np.round(r.laplace()) + np.round(r.normal(scale=0.5))", 1.0),
+    ("np.floor(r.gumbel()) - np.floor(r.gumbel())", 1.0),
+    ("np.clip(np.round(r.laplace()), -10, 10)", math.inf),
+    ("np.clip(np.round(r.laplace(scale=0.5)), -9, 9)", math.inf),
+]
+
+
+@pytest.mark.parametrize(("noise", "loss"), ROUNDED)
+def test_rounded_noise_falls_far_out_as_what_is_rounded_does(noise, loss):
+    step = 3 if noise.startswith("3") else 1
+    mechanism = made(
+        f"import numpy as np\ndef f(data, r):\n    return {step} * len(data) + {noise}"
+    )
+    pair = Pair(np.empty((0, 1)), [[1.0]])
+    for epsilon in (0.99 * loss, loss) if loss < math.inf else (50.0,):
+        result = replay(mechanism, pair=pair, claim=PureDP(epsilon), budget=2)
+        assert result.loss == pytest.approx(loss, rel=3e-5)
+        assert (result.refuted, result.proof) == (epsilon != loss, epsilon != loss)
+
+
 def test_a_text_that_shows_far_noise_of_another_scale_is_not_passed():
     def text(x, rng):
         return f"{(x.sum() + rng.laplace()) / len(x):.3f}"
