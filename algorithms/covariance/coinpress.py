@@ -74,6 +74,7 @@ from dpaudit.gram import gram, prepared
 from dpaudit.subspace import top_components
 from dpaudit.validation import (
     Checked,
+    Norm,
     Positive,
     check_fraction,
     check_length,
@@ -120,7 +121,7 @@ class CoinPress(GaussianSteps, Batched[Rows], Checked, GaussianCalibrated):
 
     claim: Claim
     mu: Positive
-    row_norm: Positive = 1.0
+    row_norm: Norm = 1.0
     shares: _Shares = (0.1, 0.1, 0.8)
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
 

@@ -129,10 +129,11 @@ from dpaudit.algorithms.shared.constructors import (
     hands_on,
 )
 from dpaudit.arrays import Array
-from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP, PureDP
+from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
+from dpaudit.claims.profile import lost
 from dpaudit.gaussian import classical_mu
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import Positive, check_count, check_length, check_positive
+from dpaudit.validation import Positive, check_count, check_length, check_norm
 
 __all__ = ["AnalyzeGauss", "GOEGaussian", "GaussianPerturbation", "LaplaceCovariance"]
 
@@ -169,16 +170,14 @@ class GaussianPerturbation(SecondMomentMechanism, GaussianCalibrated, ABC):
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
         """Return the exact loss: linear in the release, shape (size,)."""
         mean, other_mean = self.statistic(data), self.statistic(other)
-        weights = self._weighted(mean - other_mean) / self.sigma**2
+        weights = self._weighted(mean - other_mean) / self.sigma / self.sigma
         offset = np.vdot(weights, (mean + other_mean) / 2)
-        return releases.reshape(len(releases), -1) @ weights.ravel() - offset
+        return releases.reshape(len(releases), weights.size) @ weights.ravel() - offset
 
     def exact_claim(self, pair: Pair) -> Claim:
         """Return mu-GDP with mu the Mahalanobis distance of the two means."""
-        difference = self.statistic(pair.data) - self.statistic(pair.neighbour)
-        square = np.vdot(difference, self._weighted(difference))
-        mu = float(np.sqrt(square)) / self.sigma
-        return GaussianDP(mu) if mu > 0 else NO_LOSS
+        moved = self._difference(pair.data, pair.neighbour) / self.sigma
+        return lost(GaussianDP, sqrt(np.vdot(moved, self._weighted(moved))))
 
     def _weighted(self, difference: Array) -> Array:
         weights = np.full(difference.shape, 0.5)
@@ -225,7 +224,7 @@ def triangle_sensitivity(
 ) -> float:
     """Return the exact l1 sensitivity of the upper triangle of A with its diagonal."""
     dimension = check_count("dimension", dimension)
-    square = check_positive("row_norm", row_norm) ** 2
+    square = check_norm("row_norm", row_norm) ** 2
     if Relation.parse(relation) is Relation.ADD_REMOVE or dimension == 1:
         return square * (dimension + 1) / 2
     return square * sqrt((dimension + 2) ** 2 / 4 + dimension**2 // 4)
@@ -264,7 +263,7 @@ class LaplaceCovariance(SecondMomentMechanism, PureCalibrated):
         """Return the pure epsilon of a pair, which its loss attains."""
         difference = np.triu(self._difference(pair.data, pair.neighbour))
         loss = float(np.abs(difference).sum()) / self.scale(len(difference))
-        return PureDP(loss) if loss > 0 else NO_LOSS
+        return lost(PureDP, loss)
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair at which the sensitivity is attained (default d = 2).

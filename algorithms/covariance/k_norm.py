@@ -134,7 +134,7 @@ from dpaudit.algorithms.covariance.second_moment import (
 from dpaudit.algorithms.shared.bases import Rng, drawn_in_parts, first_accepted
 from dpaudit.algorithms.shared.constructors import PureCalibrated
 from dpaudit.arrays import Array
-from dpaudit.claims import NO_LOSS
+from dpaudit.claims.profile import lost
 from dpaudit.mechanism import MatrixNorm, Sensitivity
 from dpaudit.validation import Positive
 
@@ -203,7 +203,7 @@ class KNormCovariance(SecondMomentMechanism, PureCalibrated):
         """Return the pure epsilon of a pair, the supremum of its loss."""
         difference = self._difference(pair.data, pair.neighbour)
         largest = float(self.sensitivity.measure(difference)) / self.scale
-        return PureDP(largest) if largest > 0 else NO_LOSS
+        return lost(PureDP, largest)
 
 
 BY_REJECTION = 7

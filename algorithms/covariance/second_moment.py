@@ -44,13 +44,7 @@ from dpaudit.gram import gram
 from dpaudit.mechanism import MatrixNorm, Sensitivity
 from dpaudit.neighbours import Neighbouring, Pair, Relation
 from dpaudit.subspace import top_components
-from dpaudit.validation import (
-    Checked,
-    Positive,
-    check_count,
-    check_length,
-    check_positive,
-)
+from dpaudit.validation import Checked, Norm, check_count, check_length, check_norm
 
 __all__ = ["SecondMomentMechanism", "second_moment_sensitivity"]
 
@@ -81,7 +75,7 @@ def second_moment_sensitivity(
     Sensitivity(value=18.0, norm='nuclear')
     """
     unit = _UNIT_SENSITIVITIES[norm, Relation.parse(relation)]
-    return Sensitivity(unit * check_positive("row_norm", row_norm) ** 2, norm)
+    return Sensitivity(unit * check_norm("row_norm", row_norm) ** 2, norm)
 
 
 def full_row_pair(dimension: int, relation: Relation, row_norm: float) -> Pair:
@@ -113,7 +107,7 @@ class OnClippedRows(Batched[ArrayLike], Checked):
 
     claim: Claim
     relation: Neighbouring = Relation.ADD_REMOVE
-    row_norm: Positive = 1.0
+    row_norm: Norm = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -120,7 +120,7 @@ from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism, w
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import PureCalibrated, hands_on
 from dpaudit.arrays import Array
-from dpaudit.claims import NO_LOSS
+from dpaudit.claims.profile import LARGEST_DELTA, lost
 from dpaudit.validation import Positive, check_positive
 
 __all__ = ["SymmetricNoise", "SymmetrisedWishart"]
@@ -192,7 +192,7 @@ class SymmetricNoise(SecondMomentMechanism):
         """
         difference = semi_definite_trace(self._difference(pair.data, pair.neighbour))
         escape = -np.expm1(-difference / (2 * self.scale))
-        return Profile(epsilons=(0.0,), deltas=(float(escape),))
+        return Profile((0.0,), (min(float(escape), LARGEST_DELTA),))
 
 
 def semi_definite_trace(difference: Array) -> float:
@@ -265,7 +265,7 @@ class SymmetrisedWishart(SecondMomentMechanism, PureCalibrated):
         """
         values = np.linalg.eigvalsh(self._difference(pair.data, pair.neighbour))
         largest = float(np.abs(values).sum()) / (2 * self.scale)
-        return PureDP(largest) if largest > 0 else NO_LOSS
+        return lost(PureDP, largest)
 
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)

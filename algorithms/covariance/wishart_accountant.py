@@ -72,7 +72,7 @@ from scipy.special import gammainc, gammaincc, gammaln
 
 from dpaudit import Claim, Profile, Relation, UnsupportedError
 from dpaudit.arrays import Array
-from dpaudit.claims import NO_LOSS
+from dpaudit.claims.profile import LARGEST_DELTA, NO_LOSS
 from dpaudit.validation import check_count, check_nonnegative, check_positive
 
 __all__ = ["neighbours_delta", "pair_delta", "pair_profile"]
@@ -179,7 +179,7 @@ def pair_profile(
     points = 1001 if min(gained, lost) == 0 else 65  # quadrature takes longer
     at = np.union1d(np.linspace(0.0, end, points), knots)
     deltas = np.minimum.accumulate(delta(at))
-    return Profile(at, np.minimum(deltas, 1 - np.finfo(np.float64).epsneg))
+    return Profile(at, np.minimum(deltas, LARGEST_DELTA))
 
 
 def _check_excess(excess: int) -> int:

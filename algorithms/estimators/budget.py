@@ -42,6 +42,7 @@ from dpaudit.mechanism import HasComponents
 from dpaudit.neighbours import Neighbouring
 from dpaudit.validation import (
     Checked,
+    Norm,
     Positive,
     check_count,
     check_fraction,
@@ -71,7 +72,7 @@ class Budget(Checked):
     epsilon: Positive
     delta: float
     relation: Neighbouring
-    row_norm: Positive
+    row_norm: Norm
     mean_norm: float
     mean_share: float = 0.0
     norm_share: float = 0.0

@@ -59,6 +59,7 @@ from dpaudit.algorithms.shared.bases import (
     Rng,
     Transcribed,
     Values,
+    enough_rows,
     laplace_noise,
 )
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated, PureCalibrated
@@ -162,7 +163,7 @@ class NormQuantile(Transcribed, Batched[Rows], Checked):
         if self.relation is Relation.REPLACE_ONE:
             return Pair(rows[:1], rows[1:], self.relation)
         if self.quantile is None:
-            copies = int(self.deviation / (_MOST - _LEAST)) + 1
+            copies = enough_rows(self.deviation // (_MOST - _LEAST) + 1)
             rows = np.concatenate([np.zeros((copies, rows.shape[1])), rows[1:]])
             return Pair(rows[:-1], rows, self.relation)
         joins = rows[:1] if self.quantile <= 0.5 else rows[1:]

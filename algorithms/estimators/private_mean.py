@@ -46,7 +46,8 @@ from dpaudit.algorithms.covariance.second_moment import OnClippedRows
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated, PureCalibrated
 from dpaudit.arrays import Array
-from dpaudit.claims import NO_LOSS, Claim, GaussianDP, PureDP
+from dpaudit.claims import Claim, GaussianDP, PureDP
+from dpaudit.claims.profile import lost
 from dpaudit.gram import RowSum, row_sum
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import Positive, check_count, check_length
@@ -117,7 +118,7 @@ class MeanMechanism(OnClippedRows):
         """Return mu-GDP or pure DP at the distance of the answers over the scale."""
         moved = np.linalg.norm(self.answers(pair.data) - self.answers(pair.neighbour))
         distance = float(moved) / self.scale(pair.data.shape[1])
-        return self.lost(distance) if distance > 0 else NO_LOSS
+        return lost(self.lost, distance)
 
     def _count_weight(self, dimension: int) -> float:
         return self.row_norm * dimension**-0.25

@@ -43,6 +43,7 @@ from dpaudit.validation import (
     check_count,
     check_fraction,
     check_nonnegative,
+    check_norm,
     check_positive,
 )
 
@@ -194,7 +195,7 @@ def recommend(
         unit = math.sqrt(eigenvalues.sum() / _UNIT)
         names = WITHOUT_BOUND if among is None else among
         return _at_once(eigenvalues / unit**2, n, k, names, budget, (), unit)
-    check_positive("row_norm", row_norm)
+    check_norm("row_norm", row_norm)
     widest = row_norm**2 / k
     if gap is not None:
         check_positive("gap", gap, largest=widest * (1 + 1e-9))

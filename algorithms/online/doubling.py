@@ -66,7 +66,7 @@ from dpaudit.algorithms.shared.bases import (
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.validation import Checked, Count, Positive, check_count, check_length
+from dpaudit.validation import Checked, Count, Norm, check_count, check_length
 
 __all__ = ["DoublingOnlinePCA", "DoublingStream", "ExactTestDoubling"]
 
@@ -93,7 +93,7 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
     claim: Claim
     n_components: Count = 1
     length: Count | None = None
-    row_norm: Positive = 1.0
+    row_norm: Norm = 1.0
 
     @hands_on()
     @classmethod

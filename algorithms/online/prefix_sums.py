@@ -45,13 +45,13 @@ from dpaudit.algorithms.online.noise import (
 from dpaudit.algorithms.shared.bases import Batched, Rng, Values, slices
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated
 from dpaudit.arrays import Array
-from dpaudit.claims import NO_LOSS
+from dpaudit.claims.profile import lost
 from dpaudit.rows import clip_rows
 from dpaudit.subspace import top_components
 from dpaudit.validation import (
     Checked,
     Count,
-    Positive,
+    Norm,
     check_count,
     check_length,
     check_matrix,
@@ -145,7 +145,7 @@ class PrefixSums(RowSequence, Checked, GaussianCalibrated, ABC):
     noise: Noise
     claim: Claim
     length: Count | None = None
-    row_norm: Positive = 1.0
+    row_norm: Norm = 1.0
 
     pair_length: ClassVar[int] = 8
 
@@ -230,13 +230,13 @@ class PrefixSums(RowSequence, Checked, GaussianCalibrated, ABC):
         sums = self.unmixed(packed) / deviation
         shift = ours - theirs
         offset = np.vdot(shift, (ours + theirs) / 2)
-        return np.asarray(sums.reshape(len(releases), -1) @ shift.ravel() - offset)
+        sums = sums.reshape(len(releases), shift.size)
+        return np.asarray(sums @ shift.ravel() - offset)
 
     def exact_claim(self, pair: Pair) -> Claim:
         """Return mu-GDP, with the mu of the pair."""
         ours, theirs = (self._exact_sums(each) for each in (pair.data, pair.neighbour))
-        mu = float(np.linalg.norm(ours - theirs))
-        return GaussianDP(mu) if mu > 0 else NO_LOSS
+        return lost(GaussianDP, float(np.linalg.norm(ours - theirs)))
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a stream whose first row is e_1 on one side and e_2 on the other.

@@ -164,7 +164,7 @@ def term_sum(rows: Array, bases: Array) -> Array:
     Minus N or B times the gradient of their mean distance.
     """
     if rows.ndim == 3:
-        width = _WORK // max(1, rows[0].size)
+        width = _WORK // max(1, rows.shape[1] * rows.shape[2])
         pieces = [_terms(rows[some], bases[some]) for some in slices(len(bases), width)]
         return np.concatenate([np.empty((0, *bases.shape[1:])), *pieces])
     total = np.zeros(bases.shape)
@@ -277,7 +277,8 @@ class Reaper(Objective):
         dimension = sums.shape[-1]
         scaled = sums.copy()
         scaled[..., range(dimension), range(dimension)] /= self.diagonal_ratio
-        return np.asarray(scaled.reshape(*sums.shape[:-2], -1)[..., _upper(dimension)])
+        flat = scaled.reshape(*sums.shape[:-2], dimension**2)
+        return np.asarray(flat[..., _upper(dimension)])
 
     def unflattened(self, values: Array, dimension: int) -> Array:
         entries = np.zeros((*values.shape[:-1], dimension**2))

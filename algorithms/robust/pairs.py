@@ -19,6 +19,7 @@ from math import cos, sin, sqrt
 
 import numpy as np
 
+from dpaudit.algorithms.shared.bases import enough_rows
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_length
 
@@ -52,7 +53,7 @@ class _Ends:
         r = check_count("n_components", n_components)
         least = r - 1 + len(self.one)
         d = check_length(dimension, least, minimum=least)
-        count = check_count("count", count)
+        count = enough_rows(check_count("count", count))
         rows = np.zeros((count + 1, d))
         rows[np.arange(count), np.arange(count) % (r + self.further)] = 1
         rows[-1, r - 1 : least] = self.one

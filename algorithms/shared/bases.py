@@ -7,14 +7,14 @@ of components is refused.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from math import sqrt
+from math import prod, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.errors import InputError
+from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.validation import check_count, check_positive
 
 __all__ = ["Batched", "ReleasesBasis", "ReleasesVector", "Rng"]
@@ -31,6 +31,8 @@ EDGE = 2.2
 """Where noise may have eigenvalues, in deviations times sqrt(d); it ends at 2."""
 APART = 3.0
 """How far noise may part two eigenvalues, in deviations."""
+
+_MOST_ROWS = 10_000_000
 
 Replaced: TypeAlias = Literal["opposite", "orthogonal"]
 """How the terms of a row and of its replacement lie where they are worst."""
@@ -134,7 +136,8 @@ def gaussian_loss(
     loss = np.zeros(len(next(iter(values.values()))))
     for name, scale in scales.items():
         terms = (one[name] - two[name]) * (values[name] - (one[name] + two[name]) / 2)
-        loss += terms.reshape(len(loss), -1).sum(axis=1) / scale**2
+        terms = terms.reshape(len(loss), prod(terms.shape[1:])).sum(axis=1)
+        loss += terms / scale / scale
     return loss
 
 
@@ -214,6 +217,16 @@ def first_accepted(
         count += len(kept[-1])
         tried += tries
     return np.concatenate(kept)[:size]
+
+
+def enough_rows(count: float) -> int:
+    """Return how many rows a pair has, or raise if it would fill the memory."""
+    if not count <= _MOST_ROWS:
+        raise UnsupportedError(
+            f"no pair is named that takes more than {_MOST_ROWS:,} rows, as noise this "
+            f"large does, got {count:,.0f}: smaller noise has one"
+        )
+    return int(count)
 
 
 def end_of(walk: Iterator[list[Array]]) -> Array:

@@ -93,7 +93,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpaudit import ApproxDP, Pair
-from dpaudit.algorithms.shared.bases import ReleasesBasis
+from dpaudit.algorithms.shared.bases import ReleasesBasis, enough_rows
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.mean_budget import GaussianSplit
@@ -291,7 +291,7 @@ class OverlappingDPPCA(DPPCA):
         noise = self.mean.split.noise(d)
         # The bin of s v must be shown, which all but a few of each group are in.
         full = int(noise.counts.threshold + 8 * noise.counts.scale)
-        half = max(2 * k, full // 2 + k + _PULLING)
+        half = enough_rows(max(2 * k, full // 2 + k + _PULLING))
         pairs = half // 2 // k
         scale = 2 * d / pairs  # of a difference of 2 u among them
         mean_noise = self.mean.deviation(scale, 2 * half, d, self.scale_finder.zeta / 2)

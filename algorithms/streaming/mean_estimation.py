@@ -60,7 +60,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit import ApproxDP, Claim, Pair, Relation
-from dpaudit.algorithms.shared.bases import Batched, Rng, drawn_in_parts
+from dpaudit.algorithms.shared.bases import Batched, Rng, drawn_in_parts, enough_rows
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.mean_budget import (
@@ -204,7 +204,7 @@ class MeanEstimation(Batched[ArrayLike], Checked):
         """
         d = check_length(dimension, 1)
         counts = self.split.noise(d).counts
-        rows = np.zeros((int(counts.threshold + 10 * counts.scale) + 2, d))
+        rows = np.zeros((enough_rows(counts.threshold + 10 * counts.scale) + 2, d))
         rows[-1] = -2 * self.tail.size(self.eigenvalue, len(rows), d)
         return Pair(rows, np.concatenate([rows[:-1], -rows[-1:]]), self.relation)
 
@@ -215,7 +215,7 @@ class MeanEstimation(Batched[ArrayLike], Checked):
         third is where doubles are hardly closer to each other than bins are wide.
         """
         counts = self.split.noise(3).counts
-        full = int(counts.threshold)
+        full = enough_rows(counts.threshold)
         width = float(self.tail.width(self.eigenvalue))
         rows = np.zeros((full + 10, 3))
         rows[full:] = width * (np.arange(10.0, 20.0)[:, np.newaxis] + 0.5)

@@ -57,6 +57,7 @@ from dpaudit.algorithms.shared.bases import (
     check_rank,
     drawn_in_parts,
     end_of,
+    enough_rows,
     transcribed,
 )
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated
@@ -195,7 +196,7 @@ class NoisyOja(TakesSteps, OnProducts, GaussianCalibrated):
         else:
             common = row_norm * basis[:k]
             sides = [common[0], common[1] if k > 1 else 0 * common[0]]
-        count = self.iterations * k * ceil(_SIGNAL * self.sigma / unit)
+        count = enough_rows(self.iterations * k * ceil(_SIGNAL * self.sigma / unit))
         shared = common[np.arange(count - 1) % k]
         first, second = (np.concatenate([shared, side[None]]) for side in sides)
         return Pair(first, second, self.relation)

@@ -58,7 +58,7 @@ from dpaudit.algorithms.streaming.moments import (
 from dpaudit.algorithms.streaming.pairs import batch_pairs, far_row, scale_rows
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.arrays import Array
-from dpaudit.validation import Fraction, Positive, check_count, check_positive
+from dpaudit.validation import Fraction, Norm, Positive, check_count, check_norm
 
 __all__ = ["MinibatchPCA"]
 
@@ -114,7 +114,7 @@ class MinibatchPCA(TakesSteps, OnStream):
     step_sizes: Stepped = None  # type: ignore[assignment]
     batch_constant: Positive = 25.0
     batch_size: Annotated[int, partial(check_count, minimum=_LEAST)] | None = None
-    row_norm: Positive | None = None
+    row_norm: Norm | None = None
     scale_share: Fraction = 0.5
 
     scale_factor: ClassVar[float] = 1.0
@@ -128,7 +128,7 @@ class MinibatchPCA(TakesSteps, OnStream):
     def usual_steps(self) -> StepSizes:
         if self.row_norm is None:
             return HarmonicSteps(20.0, 1.0)
-        return HarmonicSteps(60 / check_positive("row_norm", self.row_norm) ** 2, 1.0)
+        return HarmonicSteps(60 / check_norm("row_norm", self.row_norm) ** 2, 1.0)
 
     @classmethod
     def _scaled(

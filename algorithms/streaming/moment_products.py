@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from dpaudit.algorithms.shared.bases import slices
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
-from dpaudit.validation import check_count, check_positive
+from dpaudit.validation import check_count, check_norm, check_positive
 
 __all__ = ["Moments", "Where", "batch_sensitivity"]
 
@@ -199,7 +199,7 @@ def unit_of(row_norm: float | None, clip: float | None) -> float:
     """Return the largest norm of a product A_i w, the inverse unit of step sizes."""
     if row_norm is None and clip is None:
         raise InputError("clip must be given where there is no row_norm, got None")
-    of_rows = inf if row_norm is None else check_positive("row_norm", row_norm) ** 2
+    of_rows = inf if row_norm is None else check_norm("row_norm", row_norm) ** 2
     return min(of_rows, inf if clip is None else check_positive("clip", clip))
 
 

@@ -33,7 +33,7 @@ from dpaudit.algorithms.streaming.moment_products import (
 )
 from dpaudit.arrays import Array
 from dpaudit.rows import clip_into
-from dpaudit.validation import Checked, check_numbers, check_positive
+from dpaudit.validation import Checked, check_norm, check_numbers
 
 __all__ = [
     "FixedGradients",
@@ -66,7 +66,7 @@ class HeldMoments(Moments):
         if not self.holds_rows and held.shape[-1] != held.shape[-2]:
             raise InputError(f"data must be square matrices, got shape {held.shape}")
         super().__init__(*held.shape[:2])
-        self._norm = None if row_norm is None else check_positive("row_norm", row_norm)
+        self._norm = None if row_norm is None else check_norm("row_norm", row_norm)
         _check_entries("data", held, squares=self._norm is None)
         self._held = held
 
@@ -119,7 +119,7 @@ class StreamedMoments(Moments):
             raise InputError(f"read must be a function, got {read!r}")
         if matrices and row_norm is not None:
             raise InputError(f"row_norm must be None for matrices, got {row_norm!r}")
-        self._norm = None if row_norm is None else check_positive("row_norm", row_norm)
+        self._norm = None if row_norm is None else check_norm("row_norm", row_norm)
         self._source, self.holds_rows = read, not matrices
 
     def read(self, where: Where) -> Array:

@@ -326,7 +326,7 @@ class PrivateOja(ReleasesVector, TakesSteps, OnProducts):
         order = rng.permuted(np.tile(np.arange(n), (size, 1)), axis=1)
         vectors = rng.standard_normal((size, d))
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        each = size * d * (1 if moments.holds_rows else d)
+        each = max(1, size) * d * (1 if moments.holds_rows else d)
         return vectors, (
             (
                 moments.read(order[:, some].T),

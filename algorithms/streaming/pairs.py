@@ -49,6 +49,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.algorithms.shared.bases import enough_rows
 from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_length
@@ -205,7 +206,7 @@ def _batches(mechanism: Any, dimension: int) -> tuple[_Scene, int, float]:
     aside = far**2 * tilt / (1 + tilt**2)
     aside /= sqrt(dimension - 1) if window.separable else 1.0
     kappa = min(aside / _FAR / reach, signal)
-    rows = np.zeros((size * steps, dimension))
+    rows = np.zeros((enough_rows(size * steps), dimension))
     starts = size * np.arange(steps)
     places = 2 * members * np.arange(groups) + 1
     rows[(starts[:, np.newaxis] + places).reshape(-1), 0] = sqrt(kappa)
@@ -301,7 +302,7 @@ def _halves(mechanism: Any, dimension: int, nearness: float = 1.0) -> _Scene:
     half = ceil(max(2 * finder.groups() / share, wanted / (1 - share)))
     part = scale_rows(half, share)
     groups = min(finder.groups(), part // 2)
-    rows = np.zeros((2 * half, dimension))
+    rows = np.zeros((enough_rows(2 * half), dimension))
     # Rows of direction j are from (j/k)^(1/2) of the half on: fewer and fewer.
     directions = np.floor(k * (np.arange(half) / half) ** 2).astype(int)
     rows[np.arange(half), directions] = norm

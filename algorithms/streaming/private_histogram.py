@@ -52,7 +52,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit import ApproxDP, Claim, Pair, Profile, Relation, UnsupportedError
-from dpaudit.algorithms.shared.bases import Batched, Rng, drawn_in_parts
+from dpaudit.algorithms.shared.bases import Batched, Rng, drawn_in_parts, enough_rows
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.thresholded_counts import CountNoise
@@ -193,7 +193,7 @@ class PrivateHistogram(Batched[ArrayLike], Checked):
         They have so many rows that they are shown nearly always.
         """
         rows = int(max(0.0, self.noise.threshold) + 10 * self.noise.scale) + 2
-        common = np.repeat(np.arange(full), rows)
+        common = np.arange(enough_rows(full * rows)) // rows
         middles = (np.array([*common, source]) + self.first + 0.5) * self.width
         other = middles.copy()
         other[-1] = (target + self.first + 0.5) * self.width

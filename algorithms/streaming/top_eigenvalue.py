@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit import ApproxDP, InputError, Pair, Relation
-from dpaudit.algorithms.shared.bases import Batched, Rng, drawn_in_parts
+from dpaudit.algorithms.shared.bases import Batched, Rng, drawn_in_parts, enough_rows
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.moments import FixedGradients, Gradients
@@ -166,7 +166,7 @@ class TopEigenvalue(Batched[ArrayLike], Checked):
         2^20. The default d is 1: rows enter through one eigenvalue a group.
         """
         d = check_length(dimension, 1)
-        k = self.groups()
+        k = enough_rows(self.groups())
         scales = np.full(k, 2.0**10)
         scales[: max(1, round(k / 2 - 2 * self.noise.scale))] = 1.0
         return self._pair(scales, 2.0**10, d)
@@ -177,7 +177,7 @@ class TopEigenvalue(Batched[ArrayLike], Checked):
         The second loses a row, and all other groups have bins of their own. The third
         is the worst case about a mean that is 2^40 from 0.
         """
-        k = self.groups()
+        k = enough_rows(self.groups())
         full = min(k - 1, int(self.noise.threshold))
         scales = np.exp2(10.0 + np.arange(k) * (400 / k))
         scales[: full + 1] = 1.0

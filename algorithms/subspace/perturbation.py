@@ -65,6 +65,7 @@ All are made of rows along basis vectors, so that A is diagonal.
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import enough_rows
 from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair, Relation
 
@@ -118,7 +119,7 @@ def turned_pair(
     """
     basis = row_norm * np.eye(dimension)
     last, following = basis[n_components - 1 : n_components + 1]
-    copies = int(np.ceil(gap / row_norm**2))
+    copies = enough_rows(np.ceil(gap / row_norm**2) * n_components) // n_components
     common = np.repeat(basis[:n_components], copies, axis=0)
     changed = np.vstack([common, (last + following) / np.sqrt(2)])
     if relation is Relation.ADD_REMOVE:

@@ -94,6 +94,7 @@ from dpaudit.validation import (
     check_count,
     check_fraction,
     check_length,
+    check_norm,
     check_positive,
 )
 
@@ -108,7 +109,7 @@ def step_sensitivity(
     """Return the Frobenius sensitivity of A V over all orthonormal V with k columns."""
     two_rows = Relation.parse(relation) is Relation.REPLACE_ONE
     unit = sqrt(2) if two_rows and check_count("n_components", n_components) > 1 else 1
-    return unit * check_positive("row_norm", row_norm) ** 2
+    return unit * check_norm("row_norm", row_norm) ** 2
 
 
 @dataclass(frozen=True, kw_only=True)

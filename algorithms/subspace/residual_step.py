@@ -329,4 +329,4 @@ class ResidualStepPCA(GaussianSteps, ReleasesBasis, OnClippedRows, GaussianCalib
         for _, rows in prepared(data, self.row_norm):
             for part in slices(size, _NUMBERS // max(rows.size, 1)):
                 total[part] += clipped_sums(rows / self.row_norm, plan.of(part))
-        return total.reshape(size, -1)
+        return total.reshape(size, (d + 1) * k)

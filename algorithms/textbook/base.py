@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from dpaudit import Claim, InputError, Pair, Profile, PureDP, Relation, UnsupportedError
 from dpaudit.algorithms.shared.bases import Batched, Rng, laplace_noise
 from dpaudit.arrays import Array
-from dpaudit.claims import NO_LOSS
+from dpaudit.claims.profile import LARGEST_DELTA, NO_LOSS
 from dpaudit.validation import Checked, Positive, check_count, check_matrix, check_real
 
 __all__ = ["LaplaceNoise", "PureTextbookMechanism", "TextbookMechanism"]
@@ -99,8 +99,8 @@ class LaplaceNoise(PureTextbookMechanism, ABC):
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
         near, far = (
-            np.abs(releases - self.answers(rows)).reshape(len(releases), -1).sum(axis=1)
-            for rows in (data, other)
+            np.abs(releases - answers).reshape(len(releases), answers.size).sum(axis=1)
+            for answers in (self.answers(data), self.answers(other))
         )
         return np.asarray((far - near) / self.scale)
 
@@ -121,8 +121,9 @@ class LaplaceNoise(PureTextbookMechanism, ABC):
                 "the exact profile is known for one answer that differs by at most "
                 f"{_MAX_SHIFT:g} scales, got {differing} answers and {shift:g} scales"
             )
-        knots = np.linspace(0.0, shift, _KNOTS)
-        return Profile(knots, -np.expm1((knots - shift) / 2))
+        knots = np.unique(np.linspace(0.0, shift, _KNOTS))
+        deltas = -np.expm1((knots - shift) / 2)
+        return Profile(knots, np.minimum(deltas, LARGEST_DELTA))
 
 
 def check_scalars(data: ArrayLike) -> Array:

@@ -197,9 +197,13 @@ class NoisyMax3(_ValueOfMax):
         tail = np.exp(-np.abs(excess)) / 2
         in_tail = np.minimum(excess, 0) - np.log(2)
         log_below = np.where(excess < 0, in_tail, np.log1p(-tail))
-        # f/F is 1/scale below the answer, where both are tails.
-        hazard = np.where(excess < 0, 1.0, tail / (1 - tail)) / self.scale
-        return np.asarray(log_below @ times + np.log(hazard @ times))
+        # f/F is 1/scale below the answer, where both are tails. Of those above the
+        # nearest has the largest.
+        above = np.maximum(excess, 0)
+        nearest = above.min(axis=1)
+        ratio = np.exp(nearest[:, np.newaxis] - above) / 2 / (1 - np.exp(-above) / 2)
+        hazard = np.where(excess < 0, 1.0, ratio) / self.scale
+        return np.asarray(log_below @ times + np.log(hazard @ times) - nearest)
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return all answers 0 against all 1: attained on {y <= 0}."""

@@ -60,7 +60,8 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.textbook import base
 from dpaudit.arrays import Array
-from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP
+from dpaudit.claims import ApproxDP, Claim, GaussianDP
+from dpaudit.claims.profile import lost
 from dpaudit.gaussian import classical_mu, gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import Count, Positive, check_positive
@@ -232,10 +233,10 @@ class Gaussian(BoundedSum):
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
         """Return the exact loss, linear in the release, shape (size,)."""
         mean, other_mean = self.answers(data), self.answers(other)
-        slope = (mean - other_mean) / self.sigma**2
+        slope = (mean - other_mean) / self.sigma / self.sigma
         return np.asarray((releases - (mean + other_mean) / 2) * slope)
 
     def exact_claim(self, pair: Pair) -> Claim:
         """Return mu-GDP with mu the distance of the means in standard deviations."""
         shift = float(abs(self.answers(pair.data) - self.answers(pair.neighbour)))
-        return GaussianDP(shift / self.sigma) if shift > 0 else NO_LOSS
+        return lost(GaussianDP, shift / self.sigma)

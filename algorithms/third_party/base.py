@@ -41,6 +41,7 @@ from dpaudit.validation import (
     Checked,
     Count,
     Fraction,
+    Norm,
     Positive,
     check_count,
     check_length,
@@ -163,7 +164,7 @@ _DIMENSION = 8
 class RowMechanism(ThirdPartyMechanism):
     """A mechanism on rows clipped to a public l2 norm, for principal components."""
 
-    row_norm: Positive = 1.0
+    row_norm: Norm = 1.0
 
     relation = Relation.REPLACE_ONE
 

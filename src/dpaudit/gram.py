@@ -21,7 +21,7 @@ from dpaudit.arrays import Array
 from dpaudit.blocks import Block, Rows, blocks
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_into, directions
-from dpaudit.validation import check_matrix, check_positive
+from dpaudit.validation import check_matrix, check_norm
 
 __all__ = ["ClippedGram", "Gram", "RowSum", "clipped_gram", "gram", "row_sum"]
 
@@ -172,7 +172,7 @@ def clipped_gram(data: Rows, row_norm: float) -> ClippedGram:
     away. So where few rows of a block are long, a product of these alone is added to
     that of the clipped rows. Raises as `gram` does.
     """
-    norm = check_positive("row_norm", row_norm)
+    norm = check_norm("row_norm", row_norm)
     moment = whole = np.zeros((0, 0))
     n_rows = n_clipped = 0
     for block, rows in prepared(data, norm):
@@ -245,7 +245,7 @@ def prepared(
     """
     norm = row_norm
     if not (norm is None or norm == "directions"):
-        norm = check_positive("row_norm", norm)
+        norm = check_norm("row_norm", norm)
     origin = None if centre is None else _check_centre(centre)
     buffer = None
     for block in blocks(data, block_rows=block_rows):

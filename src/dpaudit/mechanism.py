@@ -168,6 +168,8 @@ class HasWorstCase(Protocol):
         ------
         InputError
             If rows cannot have that length.
+        UnsupportedError
+            If it takes more rows than fit into memory.
         """
         ...
 

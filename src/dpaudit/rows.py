@@ -11,11 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.arrays import Array
-from dpaudit.validation import check_matrix, check_positive
+from dpaudit.validation import check_matrix, check_norm
 
 __all__ = ["clip_into", "clip_rows", "normalise_rows"]
-
-_LEAST_LENGTH = 1e-140  # the squares of shorter rows may lose digits
 
 
 def clip_rows(rows: ArrayLike, norm: float) -> Array:
@@ -29,7 +27,7 @@ def clip_rows(rows: ArrayLike, norm: float) -> Array:
     rows : array_like, shape (n, d)
         Finite numbers.
     norm : float
-        The largest Euclidean length that a row may keep, > 0.
+        The largest Euclidean length that a row may keep, from 1e-50 to 1e50.
 
     Returns
     -------
@@ -42,7 +40,7 @@ def clip_rows(rows: ArrayLike, norm: float) -> Array:
     Raises
     ------
     InputError
-        If `rows` is not a finite matrix or `norm` is not a positive number.
+        If `rows` is not a finite matrix or `norm` is no such number.
 
     Examples
     --------
@@ -52,7 +50,7 @@ def clip_rows(rows: ArrayLike, norm: float) -> Array:
            [0.3, 0.4]])
     """
     rows = check_matrix("rows", rows)
-    norm = check_positive("norm", norm)
+    norm = check_norm("norm", norm)
     clipped = clip_into(rows, norm, np.empty(rows.shape))
     return rows.copy() if clipped is rows else clipped
 
@@ -64,7 +62,7 @@ def clip_into(rows: Array, norm: float, out: Array) -> Array:
     ----------
     rows : ndarray, shape (n, d)
     norm : float
-        > 0.
+        From 1e-50, so that squares that underflow are of shorter rows, to 1e50.
     out : ndarray, shape (n, d)
         Where clipped rows are written; may be `rows` itself.
 
@@ -87,13 +85,13 @@ def clip_into(rows: Array, norm: float, out: Array) -> Array:
         target = norm * (1 - rounding)
         factors = target / lengths
         factors[lengths <= norm] = 1.0
-        if longest < np.inf and norm > _LEAST_LENGTH:
+        if longest < np.inf:
             return np.multiply(rows, factors[:, np.newaxis], out=out)
-        # Squares that over- or underflow give no length to divide by.
-        inexact = ~((lengths <= norm) | (lengths > _LEAST_LENGTH) & (lengths < np.inf))
-        exact = directions(rows[inexact])  # before `out`, which may be `rows`
+        # Squares that overflow give no length to divide by.
+        far = np.isposinf(lengths)
+        exact = directions(rows[far])  # before `out`, which may be `rows`
         np.multiply(rows, factors[:, np.newaxis], out=out)
-        out[inexact] = exact * target
+        out[far] = exact * target
         out[np.isnan(lengths)] = np.nan
     return out
 

@@ -73,6 +73,11 @@ def check_positive(
     return number
 
 
+def check_norm(name: str, value: object) -> float:
+    """Return a bound on rows as a float, whose fourth power and its inverse are."""
+    return check_positive(name, value, smallest=1e-50, largest=1e50)
+
+
 def check_nonnegative(name: str, value: object) -> float:
     """Return `value` as a float, or raise unless it is finite and >= 0."""
     number = _real(name, value)
@@ -242,6 +247,9 @@ def check_name(name: str, value: str, known: Sequence[str]) -> str:
 
 Positive: TypeAlias = Annotated[float, check_positive]
 """A finite number > 0."""
+
+Norm: TypeAlias = Annotated[float, check_norm]
+"""A bound on the length of rows."""
 
 Nonnegative: TypeAlias = Annotated[float, check_nonnegative]
 """A finite number >= 0."""

@@ -7,13 +7,22 @@ less than 2e-7 for the 63 cases; the seed is fixed.
 import inspect
 import itertools
 import math
+from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
 from refusals import refuses
 
-from dpaudit import ApproxDP, Claim, InputError, Pair, PureDP, Relation
+from dpaudit import (
+    ApproxDP,
+    Claim,
+    InputError,
+    Pair,
+    PureDP,
+    Relation,
+    UnsupportedError,
+)
 from dpaudit.algorithms import CATALOGUE, Entry, build, entry, names_of
 from dpaudit.algorithms.estimators.norm_quantile import (
     GaussianNormQuantile,
@@ -21,9 +30,18 @@ from dpaudit.algorithms.estimators.norm_quantile import (
 )
 from dpaudit.algorithms.estimators.private_mean import GaussianMean, LaplaceMean
 from dpaudit.algorithms.robust.initialisation import PowerStart
-from dpaudit.algorithms.textbook.sums import Laplace
+from dpaudit.algorithms.textbook.sums import Gaussian, Laplace
+from dpaudit.claims import NO_LOSS
 from dpaudit.codec import encode, rebuild
-from dpaudit.mechanism import HasExactClaim, HasTranscript, HasWorstCase, Mechanism
+from dpaudit.mechanism import (
+    HasExactClaim,
+    HasGaussianSteps,
+    HasPrivacyLoss,
+    HasTranscript,
+    HasTranscriptLoss,
+    HasWorstCase,
+    Mechanism,
+)
 from dpaudit.testing import run_conformance
 
 NAMES = list(CATALOGUE)
@@ -167,6 +185,29 @@ def test_neighbours_with_the_same_statistic_lose_nothing(name):
     assert exact.tpr(0.3) == 0.3
 
 
+@pytest.mark.parametrize("name", ["laplace", "noisy-hist-1", "symmetric-noise"])
+@pytest.mark.parametrize("epsilon", [50.0, 200.0, 700.0])
+def test_what_is_nearly_certain_to_show_has_an_exact_claim(name, epsilon):
+    mechanism = build(name, epsilon=epsilon)
+    exact = mechanism.exact_claim(mechanism.worst_case())
+    assert exact.delta_at(0.0) == pytest.approx(1.0, abs=2e-11)
+
+
+@pytest.mark.parametrize("name", ["goe-gaussian", "k-norm-covariance", "laplace"])
+def test_rows_that_hardly_differ_have_an_exact_claim(name):
+    mechanism = build(name)
+    row = 1e-60 if name != "laplace" else 5e-324
+    exact = mechanism.exact_claim(Pair(np.zeros((0, 1)), [[row]]))
+    assert exact.epsilon_at(1e-50) == 0
+    assert mechanism.exact_claim(Pair(np.zeros((0, 1)), [[0.0]])) == NO_LOSS
+
+
+def test_what_no_claim_can_say_is_unsupported():
+    mechanism = Gaussian(sigma=1e-9, claim=ApproxDP(1.0, 1e-5))
+    with pytest.raises(UnsupportedError, match=r"mu must be from 1e-100 to 1e.07"):
+        mechanism.exact_claim(mechanism.worst_case())
+
+
 def test_names_are_keys_and_families_part_the_catalogue():
     for name, each in CATALOGUE.items():
         assert each.name == name
@@ -255,6 +296,59 @@ def test_bad_data_and_sizes_are_named(name):
     for size, draw in itertools.product((-1, 1.5, "2"), draws):
         refuses(f"size must be .* >= 0, got {size!r}", draw, data, size, rng=rng)
     refuses("^dimension must be", mechanism.worst_case, 0)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_no_releases_have_no_losses(name):
+    mechanism, rng = build(name), np.random.default_rng(0)
+    pair = mechanism.worst_case()
+    sides = pair.data, pair.neighbour
+    releases = mechanism.draw(pair.data, 0, rng=rng)
+    if isinstance(mechanism, HasPrivacyLoss):
+        with suppress(UnsupportedError):
+            assert mechanism.privacy_loss(releases, *sides).shape == (0,)
+    if isinstance(mechanism, HasTranscript):
+        with suppress(UnsupportedError):
+            seen = mechanism.transcript(pair.data, 0, rng=rng)
+            assert all(len(value) == 0 for value in seen.values())
+            if isinstance(mechanism, HasGaussianSteps):
+                means = mechanism.step_means(seen, pair.data)
+                assert all(len(value) == 0 for value in means.values())
+            if isinstance(mechanism, HasTranscriptLoss):
+                assert mechanism.transcript_loss(seen, *sides).shape == (0,)
+
+
+HUGE_PAIRS = "minibatch-oja dp-pca two-stage-pca private-histogram top-eigenvalue"
+HUGE_PAIRS += " mean-estimation residual-step-pca power-method private-subspace dp-ggd"
+
+
+@pytest.mark.parametrize("name", HUGE_PAIRS.split())
+def test_pairs_that_would_fill_the_memory_are_refused(name):
+    mechanism = build(name, epsilon=1e-8, delta=1e-300)
+    with pytest.raises(UnsupportedError, match="more than 10,000,000 rows"):
+        mechanism.worst_case()
+
+
+@pytest.mark.parametrize("row_norm", [1e-50, 1e50])
+@pytest.mark.parametrize(
+    "name", [n for n in COVARIANCE if hasattr(entry(n).owner, "privacy_loss")]
+)
+def test_losses_are_finite_at_the_ends_of_the_norms(name, row_norm):
+    mechanism = build(name, row_norm=row_norm)
+    pair, rng = mechanism.worst_case(), np.random.default_rng(0)
+    releases = mechanism.draw(pair.data, 5, rng=rng)
+    loss = mechanism.privacy_loss(releases, pair.data, pair.neighbour)
+    one = build(name, row_norm=1.0)
+    data, other = pair.data / row_norm, pair.neighbour / row_norm
+    expected = one.privacy_loss(releases / row_norm / row_norm, data, other)
+    np.testing.assert_allclose(loss, expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("row_norm", [9e-51, 1.1e50])
+@pytest.mark.parametrize("name", [n for n in OWN if entry(n).has_row_norm])
+def test_norms_whose_powers_are_no_doubles_are_refused(name, row_norm):
+    wrong = "row_norm must be from 1e-50 to 1e.50, got"
+    refuses(wrong, lambda: build(name, row_norm=row_norm).worst_case())
 
 
 # Bad options

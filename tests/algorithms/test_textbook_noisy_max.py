@@ -140,6 +140,15 @@ def test_the_largest_laplace_value_loses_half_of_epsilon_per_query(queries):
         assert np.abs(losses).max() <= mechanism.true_epsilon + 1e-12
 
 
+@pytest.mark.parametrize("epsilon", [1e-8, 700.0, 1e5])
+def test_the_loss_far_above_all_answers_is_that_of_the_nearest(epsilon):
+    mechanism = noisy_max.NoisyMax3(epsilon, queries=2)
+    pair = neighbours_with([0, 0], [1, 1])
+    releases = np.array([2.0, 3.0]) + 40 * mechanism.scale
+    loss = mechanism.privacy_loss(releases, pair.data, pair.neighbour)
+    np.testing.assert_allclose(loss, -1 / mechanism.scale, rtol=1e-9, atol=1e-12)
+
+
 def test_the_density_is_the_derivative_of_the_distribution():
     mechanism = noisy_max.NoisyMax3(0.5, queries=3)
     at = np.array([-70.0, -3.3, 0.4, 1.5, 2.6, 9.0, 80.0])

@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from types import SimpleNamespace
 
 import mpmath
 import numpy as np
@@ -195,6 +196,12 @@ def test_approx_dp_is_the_dominating_pair(claim):
     theirs = np.array([pld.get_delta_for_epsilon(e) for e in TABULATED])
     assert (claim.delta_at(TABULATED) <= theirs + 1e-12).all()
     assert (theirs <= claim.delta_at(TABULATED - INTERVAL) + 1e-12).all()
+
+
+def test_an_accountant_may_say_that_nearly_all_is_lost():
+    told = {"get_delta_for_epsilon": lambda epsilon: np.where(epsilon < 5, 1.0, 0.5)}
+    pld = SimpleNamespace(**told)
+    assert Profile.from_pld(pld, points=11).epsilon_at(0.5) == pytest.approx(6)
 
 
 @pytest.mark.parametrize("mu", [0.2, 2.5])

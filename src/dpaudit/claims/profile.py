@@ -1,5 +1,6 @@
 """A privacy profile known at finitely many points, from an accountant for example."""
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -7,11 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.claims.polygons import Claim, lines_tpr
-from dpaudit.errors import InputError
+from dpaudit.claims.polygons import SMALLEST, Claim, lines_tpr
+from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.validation import check_fraction, check_nonnegative, check_positive
 
 __all__ = ["NO_LOSS", "Profile"]
+
+LARGEST_DELTA = 1 - np.finfo(np.float64).epsneg
+"""What a delta that rounds to 1 is stored as."""
 
 _MAX_KNOT = 700.0  # so that e^epsilon is a float
 _MAX_POINTS = 100_000
@@ -87,7 +91,8 @@ class Profile(Claim):
         """
         epsilons = np.linspace(0.0, check_positive("max_epsilon", max_epsilon), points)
         deltas = np.asarray(pld.get_delta_for_epsilon(epsilons), dtype=np.float64)
-        return cls(epsilons, np.minimum.accumulate(np.maximum(deltas, 0.0)))
+        deltas = np.clip(deltas, 0.0, LARGEST_DELTA)
+        return cls(epsilons, np.minimum.accumulate(deltas))
 
     def delta_at(self, epsilon: ArrayLike) -> Array:
         epsilon = np.asarray(epsilon, dtype=np.float64)
@@ -145,3 +150,13 @@ def _lower_hull(slopes: Array, deltas: Array) -> tuple[Array, Array]:
 
 NO_LOSS = Profile(epsilons=(0.0,), deltas=(0.0,))
 """What is exactly true of neighbours whose output laws are the same."""
+
+
+def lost(kind: Callable[[float], Claim], amount: float) -> Claim:
+    """Return the claim of a kind for what a pair loses, or NO_LOSS for nothing."""
+    if amount == 0:
+        return NO_LOSS
+    try:
+        return kind(max(amount, SMALLEST))
+    except InputError as error:
+        raise UnsupportedError(f"no claim says what the pair loses: {error}") from None

@@ -18,7 +18,7 @@ from dpaudit.arrays import Array
 from dpaudit.domains.base import Domain
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_rows, normalise_rows
-from dpaudit.validation import Count, Positive, check_count, check_real
+from dpaudit.validation import Count, Norm, check_count, check_real
 
 __all__ = ["Binary", "Box", "Categories", "UnitBall", "WithNonfinite"]
 
@@ -32,11 +32,11 @@ class UnitBall(Domain, kinds=("ball",)):
     dimension : int
         >= 1.
     norm : float
-        The bound, > 0.
+        The bound, from 1e-50 to 1e50.
     """
 
     dimension: Count
-    norm: Positive = 1.0
+    norm: Norm = 1.0
 
     def __str__(self) -> str:
         return f"ball:{self.dimension}:norm={self.norm!r}:rows={self.n_rows}"

@@ -329,7 +329,7 @@ BAD = {
     "R too large": (low_rank(3000, 4), 1e3),
     "R too small": (low_rank(3000, 4), 1e-3),
     "no gap": (np.tile(np.eye(4), (500, 1)), 1.0),
-    "far": (1e150 * low_rank(3000, 4), 1e-100),
+    "far": (1e150 * low_rank(3000, 4), 1e-50),
 }
 
 
