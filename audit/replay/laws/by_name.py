@@ -272,7 +272,6 @@ def _largest(density: Any, shift: float) -> float:
 _FALLS: dict[str, Callable[[float], float]] = {
     "nbinom": lambda p: -math.log1p(-p),
     "logser": lambda p: -math.log(p),
-    "poisson": lambda _: math.inf,
 }
 _EXACT = {"geom": Lattice.geometric, "poisson": Poisson.of_mean}  # by formulas
 
@@ -322,5 +321,8 @@ def _table(law: Any) -> Lattice | None:
     below = float(table[1] - table[0]) if wide and k[first] > start else math.inf
     above = float(table[-2] - table[-1]) if wide and k[last] < end else math.inf
     known = _FALLS.get(law.dist.name)
-    far = below, known(law.args[-1]) if known else above
+    far = (
+        below if start == -math.inf else math.inf,
+        (known(law.args[-1]) if known else above) if end == math.inf else math.inf,
+    )
     return Lattice(int(k[first]), tuple(table.tolist()), below, above, far=far)

@@ -176,7 +176,10 @@ class Lattice:
     exact : bool
         Whether small probabilities, too, are right to many digits.
     far : tuple of float
-        What `below` and `above` come to far out, where that is known.
+        What `below` and `above` come to far out, where that is known: E exp(t |X|) over
+        that side is finite for all t below it. So a shift by 1 loses at least that: if
+        P(k + 1)/P(k) >= exp(-b) far out, for a b below it, that would be infinite. Of a
+        sum of independent numbers it is the smaller one.
     """
 
     start: int

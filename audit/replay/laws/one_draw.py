@@ -23,19 +23,19 @@ _GRID = np.unique(np.concatenate([_HALF, 1 - _HALF]))  # symmetric about 1/2
 _NEAR = 1e-6  # relative, of quantiles
 _ROUGH = 2e-3  # the same, of values that were sorted
 _LEAST = 1e-8  # of probabilities that are differences of others
-_FAR = 1e-14  # a probability of what lies far out
-_TAIL, _EVEN = 1e-7, 3  # a probability; how many steps at an end are held to be alike
-_OFF = 1e-5  # relative, of their widths; falls are smaller by that, and prove no more
-# By how much the logarithm of a probability falls with each 1, far below and above.
+_TAIL = 1e-7  # a probability, beyond which quantiles lose digits
+_FAR = 2.0 ** np.arange(21) - 0.5  # steps up to where they go on alike
+# By how much the logarithm of a density falls with each 1, far below and above; 0 where
+# there is nothing.
 _RATES = {
     "gaussian": (math.inf, math.inf),
-    "half gaussian": (math.inf, math.inf),
-    "rayleigh": (math.inf, math.inf),
+    "half gaussian": (0.0, math.inf),
+    "rayleigh": (0.0, math.inf),
     "laplace": (1.0, 1.0),
     "logistic": (1.0, 1.0),
-    "exponential": (math.inf, 1.0),
+    "exponential": (0.0, 1.0),
     "gumbel": (math.inf, 1.0),
-    "planar radius": (math.inf, 1.0),
+    "planar radius": (0.0, 1.0),
 }
 
 
@@ -179,8 +179,11 @@ def of_one(
     if law is None or not resolved(expression, root, law.ppf(_GRID)):
         return None
 
+    def at(x: Array) -> Array:
+        return evaluate(expression, _at(root, x)).astype(np.float64)
+
     def of(p: Array) -> Array:
-        return evaluate(expression, _at(root, law.ppf(p))).astype(np.float64)
+        return at(law.ppf(p))
 
     values = of(_GRID)
     if values.shape != _GRID.shape or np.isnan(values).any():
@@ -190,11 +193,11 @@ def of_one(
         half = of(_GRID / 2)  # the same as at 1 - p/2, and as probable as both
         found = _ascending(half)
         if found is not None and len(np.unique(found)) < len(found) // 2:
-            return _by_steps(lambda p: of(p / 2), "")
+            return _by_steps(lambda p: of(p / 2))
     if found is None:
         return _by_sorting(of)
     if len(np.unique(found)) < len(found) // 2:
-        return _by_steps(of, root.kind)
+        return _by_steps(of, at, root.kind)
     return _matching(found, _NEAR)
 
 
@@ -252,10 +255,15 @@ def _by_sorting(of: Callable[[Array], Array]) -> Noise | None:
     return replace(law, scale=law.scale * (1 + _ROUGH), exact=False)
 
 
-def _by_steps(of: Callable[[Array], Array], kind: str) -> Noise | None:
-    """Return the law of a monotone function of one draw of a kind that has steps.
+def _by_steps(
+    of: Callable[[Array], Array],
+    at: Callable[[Array], Array] | None = None,
+    kind: str = "",
+) -> Noise | None:
+    """Return the law of a monotone function of one draw that has steps.
 
-    Its probabilities lie between the p at which it comes past each level.
+    Its probabilities lie between the p at which it comes past each level. Where it is
+    given as one of the draw, too, and of which kind that is, its tails are known.
     """
     values = of(_GRID)
     levels = np.unique(values)
@@ -272,29 +280,28 @@ def _by_steps(of: Callable[[Array], Array], kind: str) -> Noise | None:
         right, left = np.where(past, middle, right), np.where(past, left, middle)
     ends = np.concatenate([[0.0], left, [1.0]] if increasing else [[1.0], left, [0.0]])
     p = np.abs(np.diff(ends))
-    falls = _falls(levels, left, kind)
+    falls = _falls(left, at, kind) if at is not None and kind in _RATES else ()
     falls = falls if increasing else falls[::-1]
-    beyond = np.sort(of(np.array([_FAR, 1 - _FAR])))
-    if not beyond[0] < levels[0] <= levels[-1] < beyond[1]:
-        falls = ()  # where it ends, there may be no more
     return Noise.on_lattice(levels, np.where(p < 1e-14, 0.0, p), _LEAST, falls)
 
 
-def _falls(levels: Array, past: Array, kind: str) -> tuple[float, ...]:
+def _falls(past: Array, at: Callable[[Array], Array], kind: str) -> tuple[float, ...]:
     """Return by how much log-probabilities fall with each 1 between levels, far out.
 
-    Below and above, of a draw that comes past them at some p, if its steps are even
-    there; empty where that is not known.
+    Where the draw is small and where it is large, and on average at least; 0 where that
+    is not known. Given are the p at which a draw of a kind comes past levels, and what
+    it becomes. Its steps must go on as the last ones do, as far as a million of them.
     """
-    if kind not in _RATES or len(past) < 2 * _EVEN:
+    x = np.unique(kinds()[kind].ppf(past[(past > _TAIL) & (past < 1 - _TAIL)]))
+    if len(x) < 2:
         return ()
-    known = np.flatnonzero((past > _TAIL) & (past < 1 - _TAIL))
-    x = kinds()[kind].ppf(past[known])
-    widths = np.abs(np.diff(x)) / np.diff(levels[:-1][known])
-    ends = widths[:_EVEN], widths[-_EVEN:]
-    if past[0] > past[-1]:
-        ends = ends[::-1]
-    if any(len(end) < _EVEN or np.ptp(end) > _OFF * end.max() for end in ends):
-        return ()
-    both = zip(_RATES[kind], ends, strict=True)
-    return tuple(rate * float(end.min()) * (1 - _OFF) for rate, end in both)
+    falls = []
+    for (first, second), rate in zip((x[:2], x[:-3:-1]), _RATES[kind], strict=True):
+        beyond = (first - second) * _FAR
+        with np.errstate(all="ignore"):
+            moved = at(first + beyond) - at(first - beyond[:1])
+            off = np.abs(moved / moved[0] - _FAR - 0.5)
+        wide = float(np.abs(moved[[0, -1]]).sum())
+        even = bool((off <= 1 + 1e-5 * _FAR).all())
+        falls.append(rate * abs(beyond[-1]) / wide if rate and even else 0.0)
+    return tuple(falls)

@@ -11,6 +11,7 @@ from scipy import stats
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit import replay
 from dpaudit.audit.replay.laws.affine import AffineLaw
+from dpaudit.audit.replay.laws.by_name import law_by_name
 from dpaudit.audit.replay.laws.coded import Family, Lattice, code_of
 from dpaudit.audit.replay.laws.expressions import Applied, Number, Root, evaluate, roots
 from dpaudit.audit.replay.laws.one_draw import kinds
@@ -260,10 +261,15 @@ SHARE = "r.negative_binomial({0}, 0.6) - r.negative_binomial({0}, 0.6)"
         ("r.poisson(9.0) - r.poisson(9.0)", math.inf),
         ("r.binomial(90, 0.5) - r.poisson(9.0)", math.inf),
         ("r.negative_binomial(90, 0.5)", math.inf),
+        ("stats.binom(300, 0.5).rvs(random_state=r) + r.poisson(2.0)", math.inf),
+        ("stats.dlaplace(0.5).rvs(random_state=r) + r.poisson(2.0)", 0.5),
+        ("r.logseries(0.9) - r.logseries(0.9)", 0.68977484),  # next to 0
     ],
 )
 def test_sums_on_a_lattice_fall_as_what_falls_most_slowly(noise, loss):
-    mechanism = made(f"def f(data, r):\n    return len(data) + {noise}")
+    mechanism = made(
+        f"from scipy import stats\ndef f(data, r):\n    return len(data) + {noise}"
+    )
     pair = Pair(np.empty((0, 1)), [[1.0]])
     for epsilon in (0.99 * loss, loss) if loss < math.inf else (50.0,):
         result = replay(mechanism, pair=pair, claim=PureDP(epsilon), budget=2)
@@ -271,20 +277,30 @@ def test_sums_on_a_lattice_fall_as_what_falls_most_slowly(noise, loss):
         assert (result.refuted, result.proof) == (epsilon != loss, epsilon != loss)
 
 
-ROUNDED = [
-    ("round(r.normal(scale=3))", math.inf),
-    ("int(r.laplace(scale=7.3) // 1)", 1 / 7.3),
-    ("-np.round(r.laplace(scale=0.9))", 1 / 0.9),
-    ("3 * np.ceil(r.logistic(scale=2) / 3)", 1.5),
-    ("np.floor(r.exponential(2)) - np.floor(r.exponential(2))", 0.5),
-    ("np.round(r.laplace()) + np.round(r.normal(scale=0.5))", 1.0),
-    ("np.floor(r.gumbel()) - np.floor(r.gumbel())", 1.0),
-    ("np.clip(np.round(r.laplace()), -10, 10)", math.inf),
-    ("np.clip(np.round(r.laplace(scale=0.5)), -9, 9)", math.inf),
-]
-
-
-@pytest.mark.parametrize(("noise", "loss"), ROUNDED)
+@pytest.mark.parametrize(
+    ("noise", "loss"),
+    [
+        ("round(r.normal(scale=3))", math.inf),
+        ("int(r.laplace(scale=7.3) // 1)", 1 / 7.3),
+        ("-np.round(r.laplace(scale=0.9))", 1 / 0.9),
+        ("3 * np.ceil(r.logistic(scale=2) / 3)", 1.5),
+        ("np.floor(r.exponential(2)) - np.floor(r.exponential(2))", 0.5),
+        ("np.floor(r.exponential(2)) + np.ceil(-r.normal(scale=9))", math.inf),
+        ("np.round(r.laplace()) + np.round(r.normal(scale=0.5))", 1.0),
+        ("np.floor(r.gumbel()) - np.floor(r.gumbel())", 1.0),
+        ("np.floor(r.gumbel()) + np.ceil(-r.gumbel())", 1.0),
+        ("np.floor(r.gumbel(scale=9))", math.inf),
+        (
+            "np.floor(r.exponential(2)) - np.floor(r.exponential(3))"
+            " + np.round(r.laplace(scale=2))",
+            0.5,
+        ),
+        ("np.clip(np.round(r.laplace()), -10, 10)", math.inf),
+        ("np.clip(np.round(r.laplace(scale=0.5)), -9, 9)", math.inf),
+        ("np.round(r.logistic(scale=5))", 0.2),
+        ("sum([x - x % 0.5 for x in (r.laplace() / 4, r.laplace() / 4)])", 4.0),
+    ],
+)
 def test_rounded_noise_falls_far_out_as_what_is_rounded_does(noise, loss):
     step = 3 if noise.startswith("3") else 1
     mechanism = made(
@@ -293,8 +309,40 @@ def test_rounded_noise_falls_far_out_as_what_is_rounded_does(noise, loss):
     pair = Pair(np.empty((0, 1)), [[1.0]])
     for epsilon in (0.99 * loss, loss) if loss < math.inf else (50.0,):
         result = replay(mechanism, pair=pair, claim=PureDP(epsilon), budget=2)
-        assert result.loss == pytest.approx(loss, rel=3e-5)
+        assert result.loss == pytest.approx(loss, rel=1e-5)
         assert (result.refuted, result.proof) == (epsilon != loss, epsilon != loss)
+
+
+def test_what_a_table_guesses_beyond_its_end_is_no_loss():
+    p = 0.5 ** np.arange(1.0, 60.0)
+    p[40:] *= 0.9 ** np.arange(19)  # as if these had lost their digits
+    lattice = Lattice.of(0, np.append(p, 0.0), 1e-16)
+    assert lattice.suprema(1.0)[1] == pytest.approx(math.log(2), rel=1e-6)
+    known = Lattice(0, lattice.log, above=lattice.above, far=(math.inf, 5.0))
+    assert known.suprema(1.0) == pytest.approx((math.inf, 5.0), rel=1e-6)
+    assert known.suprema(-1.0) == pytest.approx((5.0, math.inf), rel=1e-6)
+    # This one is cut above 0 and below 300, where it ends.
+    assert law_by_name("binom", (300.0, 0.5)).lattice.suprema(1.0) == (math.inf,) * 2
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        # Beyond 5.5 normal numbers lie so far apart that their loss has a bound.
+        "np.round(np.where(abs(x) < 5.5, x, x * abs(x) / 5.5))",
+        "np.round(np.maximum(x, 20 * x + 106))",
+        # These steps are even nowhere.
+        "np.round(np.sinh(x))",
+    ],
+)
+def test_steps_that_do_not_go_on_as_they_begin_prove_nothing(noise):
+    mechanism = made(
+        f"import numpy as np\ndef f(data, r):\n    x = r.normal()\n"
+        f"    return len(data) + {noise}"
+    )
+    pair = Pair(np.empty((0, 1)), [[1.0]])
+    result = replay(mechanism, pair=pair, claim=PureDP(7.0), budget=2)
+    assert not result.refuted, str(result)
 
 
 def test_a_text_that_shows_far_noise_of_another_scale_is_not_passed():
