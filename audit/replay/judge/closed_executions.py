@@ -73,7 +73,7 @@ def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
     spent = Composition.of(there.composed), Composition.of(here.composed)
     losses, most = (there.loss, here.loss), most_loss(claim)
     held = Held.of(claim, spent, losses, sampled=there.sampled and seen)
-    if seen and most < np.inf and not (held.over or held.promised):
+    if seen and most < np.inf and not held.over:
         costly = _may_exceed(there, most) or _may_exceed(here, most)
         if costly is not None:
             held = held._replace(over=True, stands=False)
@@ -194,7 +194,7 @@ def _may_exceed(transcript: Transcript, most: float) -> tuple[Step, float] | Non
     side. If the supremum s of its loss is infinite, or symmetric, then values of loss
     above most - l have positive probability, for all values before it that are near
     those that were drawn. So the transcript up to there, which is a function of the
-    whole, breaks a pure claim if l + s > most.
+    whole, breaks a pure claim if l + s > most, whatever is promised of later values.
     """
     spent = 0.0
     pairs = zip(transcript.steps, transcript.by_step, strict=False)

@@ -188,6 +188,41 @@ def with_a_delta(value, delta):
     return value + SYSTEM.gauss(0, 1)
 
 
+def test_what_is_promised_may_be_gained_and_does_not_hide_what_is_certain():
+    def beside(x, rng, share):
+        return len(x) + rng.laplace(scale=1 / share), trusted(float(len(x)), 0.3)
+
+    found = [judged(lambda x, rng, s=s: beside(x, rng, s)) for s in (1.2, 1.4)]
+    assert [str(each.verdict) for each in found] == ["NOT_FOLLOWED", "REFUTED"]
+
+    def bare(x, rng):
+        near = len(x) + rng.laplace(scale=4.0) > 0
+        return near, with_a_delta(len(x), 1e-6), float(len(x))
+
+    assert [judged(bare).verdict, judged(bare).loss] == ["REFUTED", math.inf]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_what_a_value_could_cost_refutes_unless_a_promise_comes_before_it(first):
+    def beside(x, rng):
+        before = trusted(float(len(x)), 0.3) if first else 0.0
+        high = len(x) + rng.normal() > 50
+        return high, before if first else trusted(float(len(x)), 0.3)
+
+    result = judged(beside, claim=PureDP(8.0))
+    wanted = ("NOT_REFUTED", False) if first else ("REFUTED", True)
+    assert (result.verdict, result.proof) == wanted
+
+
+def test_what_is_lost_on_the_other_dataset_alone_counts():
+    def sharper_there(x, rng):
+        low = len(x) + rng.laplace(scale=0.05) < 2.5
+        return low, len(x) + rng.laplace(scale=4.0 if low else 0.1)
+
+    result = judged(sharper_there, claim=ApproxDP(22.0, 1e-6))
+    assert result.verdict == "REFUTED"
+
+
 def test_promised_deltas_are_told_where_the_claim_holds_by_them():
     def sums(x, rng):
         noise = rng.laplace(scale=4.0)
