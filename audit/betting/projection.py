@@ -294,13 +294,13 @@ def _newton(x: Array, gradient: Array, hessian: Array, *, bounded: int) -> Array
     free[:, bounded:] = True
     step, rows, b = np.zeros_like(x), np.arange(len(x)), right
     for attempt in range(_PIVOTS):
-        at_bound = np.where(free, 0.0, lowest)
         if attempt:  # before, what is at its bound stays where it is
+            at_bound = np.where(free, 0.0, lowest)
             b = right - (matrix @ at_bound[..., np.newaxis])[..., 0]
         solved = matrix * (free[:, :, np.newaxis] & free[:, np.newaxis, :])
         np.einsum("mii->mi", solved)[...] = 1.0 + _RIDGE
         s = np.linalg.solve(solved, np.where(free, b, 0.0)[..., np.newaxis])[..., 0]
-        s = np.where(free, s, at_bound)
+        s = np.where(free, s, lowest)
         step[rows] = np.maximum(s, lowest)
         pull = right - (matrix @ s[..., np.newaxis])[..., 0]
         wrong = np.where(free, s < lowest, pull > _ROUNDING)
