@@ -354,11 +354,11 @@ def _leaves(epsilon: Array, m: float, rate: float) -> Array:
 
 
 def _joins(epsilon: Array, m: float, rate: float) -> Array:
-    weight = 1 - (1 - rate) * np.exp(epsilon)
+    weight = 1 - (1 - rate) * np.expm1(epsilon) / rate  # w/q, right where q is tiny
     possible = weight > 0
     safe = np.where(possible, weight, 1.0)
-    inner = log(rate) + epsilon - np.log(safe)
-    return np.where(possible, safe * gaussian_delta(inner, m), 0.0)
+    inner = epsilon - np.log(safe)
+    return np.where(possible, rate * safe * gaussian_delta(inner, m), 0.0)
 
 
 def _opposite(epsilon: Array, m: float, rate: float) -> Array:
@@ -369,6 +369,6 @@ def _opposite(epsilon: Array, m: float, rate: float) -> Array:
     root = np.logaddexp(2 * log_k, np.log(4.0) + epsilon) / 2
     log_sum = np.logaddexp(log_k, root) - np.log(2.0)
     x = np.where(epsilon > 0, log_sum, epsilon - log_sum) / m
-    ours = (1 - rate) * ndtr(-x) + rate * ndtr(m - x)
-    theirs = (1 - rate) * ndtr(-x) + rate * ndtr(-m - x)
-    return np.asarray(np.clip(ours - np.exp(epsilon) * theirs, 0.0, 1.0))
+    moved = rate * (ndtr(m - x) - np.exp(epsilon) * ndtr(-m - x))
+    delta = moved - (1 - rate) * np.expm1(epsilon) * ndtr(-x)
+    return np.asarray(np.clip(delta, 0.0, 1.0))

@@ -236,6 +236,15 @@ def test_zcdp_is_the_conversion_of_a_renyi_accountant(rho):
         assert float(claim.delta_at(theirs)) == pytest.approx(delta, rel=1e-3)
 
 
+@pytest.mark.parametrize("rho", [1e-100, 1e-30, 1e-12])
+def test_tiny_zcdp_claims_are_larger_ones_scaled_down(rho):
+    # Their orders are as large as 1/sqrt(rho).
+    scaled = np.array([0.0, 1.0, 5.0, 20.0])
+    found = ZeroConcentratedDP(rho).delta_at(scaled * np.sqrt(rho)) / np.sqrt(rho)
+    larger = ZeroConcentratedDP(1e-6).delta_at(scaled * 1e-3) / 1e-3
+    np.testing.assert_allclose(found, larger, rtol=0.02)
+
+
 @settings(max_examples=8)
 @given(st.floats(1e-4, 3.0), st.floats(-3.0, 8.0), st.floats(0.0, 1.0))
 def test_zcdp_is_between_the_gaussian_and_the_textbook(rho, epsilon, fpr):

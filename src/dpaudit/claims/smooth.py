@@ -104,11 +104,12 @@ class ZeroConcentratedDP(Claim):
         low, high = 0.0, self._rho + 8 * np.sqrt(self._rho)
         for _ in range(5):
             knots = np.linspace(low, high, 101)
-            kept = -np.expm1(np.minimum(self._log_delta(knots), 0.0))
+            deltas = np.exp(np.minimum(self._log_delta(knots), 0.0))
             with np.errstate(divide="ignore"):
-                best = int(np.argmax(np.log(kept) - np.logaddexp(0.0, knots)))
+                kept = np.log1p(-deltas) - knots - np.log1p(np.expm1(-knots) / 2)
+            best = int(np.argmax(kept))
             low, high = knots[max(best - 1, 0)], knots[min(best + 1, 100)]
-        return float(knots[best]), float(1 - kept[best])
+        return float(knots[best]), float(deltas[best])
 
     def delta_at(self, epsilon: ArrayLike) -> Array:
         epsilon = np.asarray(epsilon, dtype=np.float64)
@@ -128,10 +129,11 @@ class ZeroConcentratedDP(Claim):
             return (
                 excess * (order * self._rho - epsilon)
                 - log_order
-                + order * (log_order - np.log1p(excess))
+                - order * np.log1p(1 / excess)
             )
 
-        grid = np.linspace(-12.0, 12.0, 97)
+        # A delta of 1e-300 has its minimum at alpha < 30/sqrt(rho).
+        grid = np.arange(-12.0, max(12.0, 4 - np.log(self._rho) / 2), 0.25)
         every = grid.reshape(-1, *(1 for _ in np.shape(epsilon)))
         best = grid[np.argmin(bound(every), axis=0)]
         low, high = best - 0.25, best + 0.25

@@ -154,6 +154,17 @@ def test_the_noise_is_not_lost_in_the_grid(rate, epsilon, delta):
 
 
 @pytest.mark.parametrize(
+    ("replaced", "moved"), [(None, 1), ("opposite", 2), ("orthogonal", 2**0.5)]
+)
+@pytest.mark.parametrize(("rate", "multiplier"), [(1e-9, 1e3), (1e-6, 100.0)])
+def test_rare_rows_lose_what_the_central_limit_says(rate, multiplier, replaced, moved):
+    mu = moved * rate * np.sqrt(1000) / multiplier
+    given = {"rate": rate, "steps": 1000, "replaced": replaced}
+    found = subsampled_delta(mu, multiplier, **given) - 1.1e-12
+    assert found == pytest.approx(float(gaussian_delta(mu, mu)), rel=5e-3)
+
+
+@pytest.mark.parametrize(
     ("replaced", "moved"), [("opposite", 2), ("orthogonal", 2**0.5)]
 )
 @pytest.mark.parametrize("steps", [1, 30])
