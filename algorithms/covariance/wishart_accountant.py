@@ -68,7 +68,7 @@ from math import ceil, log, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammainc, gammaincc, gammaln
+from scipy.special import erfc, gammainc, gammaincc, gammaln
 
 from dpaudit import Claim, Profile, Relation, UnsupportedError
 from dpaudit.arrays import Array
@@ -87,6 +87,11 @@ _ORDERS = (48, 96, 192, 384)
 _REACH = 8.0  # chi variables stray further from their centre with probability < 2e-15
 _SETTLED = 1e-7  # relative change from one order of the quadrature to the next
 _OMITTED = 1e-14  # more than the quadrature leaves out
+_ROUNDED = 1e-11  # more than rounding takes off a tail, relative
+_MANY = 1e5  # halves of degrees beyond which series take too many terms
+# Of Temme's expansion: powers of eta, highest first; then what is over the parameter.
+_TEMME = (-139 / 777600, 1 / 2835, 1 / 864, -2 / 135, 1 / 12, -1 / 3)
+_TEMME_NEXT = (1 / 378, -1 / 288, -1 / 540)
 
 
 def pair_delta(epsilon: ArrayLike, *, excess: int, gained: float, lost: float) -> Array:
@@ -142,14 +147,16 @@ def neighbours_delta(
     """Return the delta that all neighbours keep at each epsilon >= 0.
 
     Exact under ADD_REMOVE, and under REPLACE_ONE for rows of two dimensions or more
-    (for one it is an upper bound) where it errs upwards, by one part in 1e7 and 1e-14:
-    by what the quadrature may miss. The excess is that of degrees of freedom beyond d,
+    (for one it is an upper bound). It errs upwards by what rounding may take off tails,
+    1e-11 of them, and for a replaced row by one part in 1e7 and 1e-14, which the
+    quadrature may miss. The excess is that of degrees of freedom beyond d,
     the shift c the square of the longest row over the scale of the noise.
     """
     excess = _check_excess(excess)
     shift = check_positive("shift", shift)
     epsilon = np.asarray(epsilon, dtype=np.float64)
-    one_row = pair_delta(epsilon, excess=excess, gained=shift, lost=0.0)
+    ways = [_one_row(epsilon, excess, m, _ROUNDED) for m in (shift, -shift)]
+    one_row = np.minimum(np.maximum(*ways), 1.0)
     if Relation.parse(relation) is Relation.ADD_REMOVE:
         return one_row
     two_rows = pair_delta(epsilon, excess=excess, gained=shift, lost=shift)
@@ -189,18 +196,36 @@ def _check_excess(excess: int) -> int:
 # Divergences, one way round
 
 
-def _one_row(epsilon: Array, excess: int, moved: float) -> Array:
+def _one_row(epsilon: Array, excess: int, moved: float, more: float = 0.0) -> Array:
     """Return the divergence where the one eigenvalue of D is `moved`, of any sign."""
-    return _over_schur_complement(epsilon - moved / 2, np.asarray(-moved), excess)
+    return _over_schur_complement(epsilon - moved / 2, np.asarray(-moved), excess, more)
 
 
-def _over_schur_complement(gap: Array, pole: Array, excess: int) -> Array:
+def _lower(half: float, at: Array) -> Array:
+    """Return the lower tail of the gamma law of that shape.
+
+    By Temme's expansion if it is large (*The asymptotic expansion of the incomplete
+    gamma functions*, SIAM J. Math. Anal. 10, 1979), where SciPy ends a series early.
+    """
+    if half <= _MANY:
+        return np.asarray(gammainc(half, at))
+    off = np.clip(at / half - 1, -0.5, 0.5)  # beyond, it is 0 or 1
+    eta = np.copysign(np.sqrt(2 * np.maximum(off - np.log1p(off), 0.0)), off)
+    rest = np.polyval(_TEMME, eta) + np.polyval(_TEMME_NEXT, eta) / half
+    rest *= np.exp(-half * eta**2 / 2) / sqrt(2 * np.pi * half)
+    return np.asarray(erfc(-eta * sqrt(half / 2)) / 2 - rest)
+
+
+def _over_schur_complement(
+    gap: Array, pole: Array, excess: int, more: float = 0.0
+) -> Array:
     """Return the divergence where the loss is epsilon - gap - a log(1 - pole/u).
 
     u is chi-square with excess + 1 degrees of freedom; where u <= pole the loss is
     infinite. `gap` is epsilon minus the limit of the loss for u to infinity. The loss
     exceeds epsilon below u = end if the pole is positive, above it if negative, with
     1 - pole/end = e^(-gap/a). Shifting u by the pole turns e^-L into a density.
+    `more` is the share of a tail that is added.
     """
     half, a = (excess + 1) / 2, (excess - 1) / 2
     gap, pole = np.broadcast_arrays(gap, pole)
@@ -213,10 +238,10 @@ def _over_schur_complement(gap: Array, pole: Array, excess: int) -> Array:
         # where it rises to one below.
         delta = np.where(pole > 0, -np.expm1(gap - pole / 2), 0.0)
     for tail, some in (
-        (gammainc, (pole > 0) & (gap > 0)),
+        (_lower, (pole > 0) & (gap > 0)),
         (gammaincc, (pole <= 0) & (gap < 0)),
     ):
-        delta[some] = tail(half, end[some] / 2)
+        delta[some] = (1 + more) * tail(half, end[some] / 2)
         delta[some] -= weight[some] * tail(half, shifted[some] / 2)
     return np.asarray(np.maximum(delta, 0.0))
 

@@ -189,7 +189,15 @@ def mpmath_added(epsilon, excess, shift):
         )
 
         def below(t):
-            return mpmath.gammainc(half, 0, t / 2, regularized=True)
+            term = total = 1 / half
+            count = 0
+            while term > total * mpmath.mpf(10) ** -40:
+                count += 1
+                term *= t / 2 / (half + count)
+                total += term
+            return total * mpmath.exp(
+                half * mpmath.log(t / 2) - t / 2 - mpmath.loggamma(half)
+            )
 
         def log_ratio(t):
             return -(half - 1) * mpmath.log1p(-shift / t) - shift / 2 - epsilon
@@ -206,11 +214,14 @@ def mpmath_added(epsilon, excess, shift):
 
 @pytest.mark.parametrize("epsilon", [0.0, 4.0])
 @pytest.mark.parametrize(
-    ("excess", "shift"), [(2, 0.01), (16, 1.0), (300, 9.0), (2586, 26.0)]
+    ("excess", "shift"),
+    [(2, 0.01), (16, 1.0), (300, 9.0), (2586, 26.0), (MAX_EXCESS, 1900.0)],
 )
 def test_the_closed_form_keeps_its_digits(excess, shift, epsilon):
     found = float(added(epsilon, excess, shift))
-    assert found == pytest.approx(mpmath_added(epsilon, excess, shift), rel=1e-9)
+    assert found == pytest.approx(
+        mpmath_added(epsilon, excess, shift), rel=1e-9, abs=0
+    )
 
 
 # Structure
@@ -324,6 +335,13 @@ def test_a_larger_shift_is_too_much(budget, excess, relation):
             epsilon, excess=excess, shift=shift * factor, relation=relation
         )
         assert (found <= delta) == kept
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-10, 1e-100), (1e-8, 1e-30)])
+def test_what_rounding_takes_off_a_tail_is_not_spent(epsilon, delta):
+    excess = efficient_excess(epsilon, delta)
+    shift = largest_shift(epsilon, delta, excess=excess, relation=ADD_REMOVE)
+    assert mpmath_added(epsilon, excess, shift) <= delta
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
