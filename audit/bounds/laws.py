@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainccinv, betaincinv, gammainccinv, gammaincinv
+from scipy.special import betainccinv, betaincinv, gammainccinv, gammaincinv, ndtri
 
 from dpaudit.arrays import Array
 
@@ -32,6 +32,9 @@ _LEAST = 1e-300
 # Rates above one occur among Poisson counts. Cut off here, short of where probits and
 # log-odds are infinite, they leave an ordering of the outcomes monotone.
 _NEARLY_ONE = 1 - 1e-9
+
+# Counts beyond which SciPy ends a series early, and the probability is thrice the tail.
+_MANY = 100_000
 
 
 def lower_proportion(count: int, total: int, alpha: float) -> float:
@@ -128,7 +131,7 @@ class Poisson:
     scale: float
 
     def interval(self, count: int, tail: float) -> tuple[float, float]:
-        low = float(gammaincinv(count, tail)) / self.scale if count else 0.0
+        low = _least_mean(count, tail) / self.scale
         high = float(gammainccinv(count + 1, tail)) / self.scale
         return min(low, 1.0), min(high, 1.0)
 
@@ -157,6 +160,23 @@ class Poisson:
             for limit in (centre - half, centre, centre + half)
         )
         return middle, low, high
+
+
+def _least_mean(count: int, tail: float) -> float:
+    """Return a Poisson mean at which so large a count has probability <= tail.
+
+    For large counts from a bound on it (Zubkov, Serov, *A complete proof of universal
+    inequalities for the distribution function of the binomial law*, Theory Probab.
+    Appl. 57, 2013), which is less by one count at most: with m = count - 1 and the mean
+    m (1 + x), x < 0, it is Phi(-(2 m (x - log(1 + x)))^(1/2)).
+    """
+    if count <= _MANY:
+        return float(gammaincinv(count, tail)) if count else 0.0
+    m, square = count - 1, float(ndtri(min(tail, 0.5))) ** 2
+    x = -math.sqrt(square / m) if square else 0.0
+    for _ in range(8 if square else 0):
+        x -= (x - math.log1p(x) - square / (2 * m)) * (1 + x) / x
+    return m * (1 + x)
 
 
 def _bernstein(variance: float, tail: float) -> float:

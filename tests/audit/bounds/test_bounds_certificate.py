@@ -77,6 +77,17 @@ def test_suprema_are_found_and_probabilities_in_windows_err_upwards():
         assert exact <= found <= exact * (1 + 1e-8) + 6 * tail
 
 
+@pytest.mark.parametrize("count", [7, 100_000, 100_001, 10**8])
+@pytest.mark.parametrize("tail", [1e-3, 1e-9])
+def test_limits_of_large_counts_are_missed_no_more_often_than_said(count, tail):
+    low, high = Poisson(2e8).interval(count, tail)
+    steps = np.arange(200_000)
+    so_large = poisson.pmf(count + steps, 2e8 * low).sum()
+    so_small = poisson.pmf(count - steps, 2e8 * high).sum()
+    assert 0.98 * tail <= so_large <= tail * (1 + 1e-6)
+    assert 0.98 * tail <= so_small <= tail * (1 + 1e-6)
+
+
 def test_windows_hold_the_mass_and_growth_is_the_sum_of_weights():
     tail = 1e-6
     for n, low, high in ((30, 0.0, 0.1), (1000, 0.2, 0.6), (10**6, 1e-5, 2e-5)):
