@@ -23,7 +23,7 @@ __all__ = ["LaplaceNoise", "PureTextbookMechanism", "TextbookMechanism"]
 
 _BLOCK = 2**15  # releases that are made together: what passes by stays in cache
 _KNOTS = 2001
-_MAX_SHIFT = 700.0  # what a Profile can hold
+MAX_LOSS = 700.0  # what a Profile can hold
 
 
 @dataclass(frozen=True)
@@ -116,10 +116,10 @@ class LaplaceNoise(PureTextbookMechanism, ABC):
         if differing == 0:
             return NO_LOSS
         shift = float(shifts.sum() / self.scale)
-        if differing > 1 or shift > _MAX_SHIFT:
+        if differing > 1 or shift > MAX_LOSS:
             raise UnsupportedError(
                 "the exact profile is known for one answer that differs by at most "
-                f"{_MAX_SHIFT:g} scales, got {differing} answers and {shift:g} scales"
+                f"{MAX_LOSS:g} scales, got {differing} answers and {shift:g} scales"
             )
         knots = np.unique(np.linspace(0.0, shift, _KNOTS))
         deltas = -np.expm1((knots - shift) / 2)

@@ -188,12 +188,10 @@ class TruncatedGeometric(base.OneLoss):
 
     def distribution(self, count: int) -> Array:
         """Return the probabilities of 0, ..., people on that count."""
-        ratio = np.exp(-self.true_epsilon)
-        outputs = np.arange(self.people)
-        below = ratio ** np.maximum(count - outputs, 0) / (1 + ratio)
-        above = ratio ** np.maximum(outputs - count + 1, 0) / (1 + ratio)
-        up_to = np.where(outputs < count, below, 1 - above)
-        return np.diff(up_to, prepend=0.0, append=1.0)
+        distances = np.abs(np.arange(self.people + 1) - count)
+        masses = np.exp(-self.true_epsilon * distances)
+        masses[1:-1] *= -np.expm1(-self.true_epsilon)  # the ends have clamped tails
+        return masses / (1 + np.exp(-self.true_epsilon))
 
     def answers(self, data: ArrayLike) -> Array:
         """Return the count, shape ()."""
@@ -205,11 +203,8 @@ class TruncatedGeometric(base.OneLoss):
         return np.searchsorted(up_to, rng.random(size), side="right").astype(np.float64)
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
-        places = releases.astype(np.intp)
-        probability, other_probability = (
-            self.distribution(int(self.answers(rows)))[places] for rows in (data, other)
-        )
-        return np.asarray(np.log(probability / other_probability))
+        near, far = (np.abs(releases - self.answers(rows)) for rows in (data, other))
+        return np.asarray(self.true_epsilon * (far - near))
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return counts 0 and 1: attained on {Z = 0} and on {Z > 0}."""

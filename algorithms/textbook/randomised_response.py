@@ -54,6 +54,8 @@ from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.textbook import base
 from dpaudit.arrays import Array
 from dpaudit.claims import NO_LOSS, Claim, Profile
+from dpaudit.claims.profile import LARGEST_DELTA
+from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import Fraction
 
@@ -115,10 +117,15 @@ class _BloomFilterResponse(base.PureTextbookMechanism, ABC):
         """The probabilities q* and p* that a 1, or a 0, is told as 1."""
 
     @property
+    @abstractmethod
+    def _told_as_zero(self) -> tuple[float, float]:
+        """1 - q* and 1 - p*, with their digits where they are small."""
+
+    @property
     def bit_losses(self) -> tuple[float, float]:
         """The losses of a bit that is 1 here and 0 there, told as 1 and told as 0."""
-        one, zero = self.told_as_one
-        return float(np.log(one / zero)), float(np.log((1 - one) / (1 - zero)))
+        (one, zero), (not_one, not_zero) = self.told_as_one, self._told_as_zero
+        return float(np.log(one / zero)), float(np.log(not_one / not_zero))
 
     @property
     def true_epsilon(self) -> float:
@@ -152,13 +159,20 @@ class _BloomFilterResponse(base.PureTextbookMechanism, ABC):
         here, there = (int(np.count_nonzero(difference == s)) for s in (1, -1))
         if here + there == 0:
             return NO_LOSS
-        one, zero = self.told_as_one
+        one, zero = zip(self.told_as_one, self._told_as_zero, strict=True)
         from_here = np.arange(here + 1)[:, np.newaxis]
         from_there = np.arange(there + 1)
         on_data = _binomial(from_here, here, one) * _binomial(from_there, there, zero)
         on_other = _binomial(from_here, here, zero) * _binomial(from_there, there, one)
-        losses = np.abs(np.log(on_data / on_other)).round(12)  # equal up to rounding
-        knots = np.unique(np.append(losses, 0.0))
+        as_one, as_zero = self.bit_losses
+        told = from_here - from_there
+        losses = told * as_one + (here - there - told) * as_zero
+        knots = np.unique(np.append(np.abs(losses).round(12), 0.0))  # but for rounding
+        if knots[-1] > base.MAX_LOSS:
+            raise UnsupportedError(
+                f"the profile is known of losses of at most {base.MAX_LOSS:g}, got "
+                f"{knots[-1]:g}"
+            )
         deltas = [
             max(
                 np.maximum(p - np.exp(knot) * q, 0.0).sum()
@@ -166,7 +180,8 @@ class _BloomFilterResponse(base.PureTextbookMechanism, ABC):
             )
             for knot in knots[:-1]
         ]
-        return Profile(knots, [*deltas, 0.0])  # nothing loses more than the last
+        # Nothing loses more than the last.
+        return Profile(knots, np.minimum([*deltas, 0.0], LARGEST_DELTA))
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return two small whole numbers with full, disjoint filters.
@@ -200,6 +215,11 @@ class Rappor(_BloomFilterResponse):
         kept, changed = 1 - self.f / 2, self.f / 2
         return kept * self.q + changed * self.p, changed * self.q + kept * self.p
 
+    @property
+    def _told_as_zero(self) -> tuple[float, float]:
+        kept, changed, p, q = 1 - self.f / 2, self.f / 2, 1 - self.p, 1 - self.q
+        return kept * q + changed * p, changed * q + kept * p
+
 
 @dataclass(frozen=True)
 class OneTimeRappor(_BloomFilterResponse):
@@ -215,12 +235,18 @@ class OneTimeRappor(_BloomFilterResponse):
     def told_as_one(self) -> tuple[float, float]:
         return 1 - self.f / 2, self.f / 2
 
+    @property
+    def _told_as_zero(self) -> tuple[float, float]:
+        return self.f / 2, 1 - self.f / 2
 
-def _binomial(successes: NDArray[np.intp], trials: int, chance: float) -> Array:
-    """Return the probabilities of so many successes."""
-    failures = trials - successes
+
+def _binomial(
+    successes: NDArray[np.intp], trials: int, chances: tuple[float, float]
+) -> Array:
+    """Return the probabilities of so many successes, by the chances of both."""
+    success, failure = chances
     weights = binom(trials, successes)
-    return np.asarray(weights * chance**successes * (1 - chance) ** failures)
+    return np.asarray(weights * success**successes * failure ** (trials - successes))
 
 
 def _hashes(value: int) -> frozenset[int]:

@@ -11,7 +11,7 @@ import pytest
 from refusals import refused
 from textbook_oracles import SIZE, assert_frequencies, draws
 
-from dpaudit import Pair, PureDP
+from dpaudit import Pair, PureDP, UnsupportedError
 from dpaudit.algorithms.textbook.counts import TruncatedGeometric
 from dpaudit.algorithms.textbook.randomised_response import (
     OneTimeRappor,
@@ -119,6 +119,14 @@ def test_geometric_loss_and_counts():
     assert mechanism.exact_claim(Pair([1.0], [1.0, 0.2])).delta_at(0.0) == 0
 
 
+@pytest.mark.parametrize("epsilon", [1e-12, 1.0, 1e4])
+def test_each_count_loses_all_or_the_opposite(epsilon):
+    mechanism = TruncatedGeometric(epsilon, people=1000)
+    loss = mechanism.privacy_loss(np.arange(1001.0), [1.0] * 500, [1.0] * 501)
+    signs = np.where(np.arange(1001) <= 500, 1.0, -1.0)
+    np.testing.assert_allclose(loss, signs * mechanism.true_epsilon, rtol=1e-12)
+
+
 # RAPPOR
 
 MECHANISMS = [Rappor(), OneTimeRappor(), Rappor(f=0.3, p=0.2, q=0.7)]
@@ -173,6 +181,22 @@ def test_rappor_profile_by_enumeration(mechanism, values):
     for at in [0.0, *np.unique(losses.round(9))]:
         expected = divergence(*laws, at)
         assert float(exact.delta_at(at)) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("f", [1e-300, 1e-30, 1e-12])
+def test_bits_that_hardly_ever_change_lose_much_and_not_all(f):
+    mechanism = OneTimeRappor(f=f)
+    assert mechanism.true_epsilon == pytest.approx(8 * np.log(2 / f), rel=1e-12)
+    assert Rappor(f=f, p=f, q=0.5).true_epsilon == pytest.approx(
+        4 * np.log(0.8 / f), rel=1e-9
+    )
+    pair = mechanism.worst_case()
+    if f == 1e-300:
+        with pytest.raises(UnsupportedError, match="at most 700"):
+            mechanism.exact_claim(pair)
+    else:
+        exact = mechanism.exact_claim(pair).epsilon_at(0.0)
+        assert exact == pytest.approx(mechanism.true_epsilon, rel=1e-12)
 
 
 test_bad_arguments_are_named = refused(

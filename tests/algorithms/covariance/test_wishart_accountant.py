@@ -219,9 +219,7 @@ def mpmath_added(epsilon, excess, shift):
 )
 def test_the_closed_form_keeps_its_digits(excess, shift, epsilon):
     found = float(added(epsilon, excess, shift))
-    assert found == pytest.approx(
-        mpmath_added(epsilon, excess, shift), rel=1e-9, abs=0
-    )
+    assert found == pytest.approx(mpmath_added(epsilon, excess, shift), rel=1e-9, abs=0)
 
 
 # Structure
