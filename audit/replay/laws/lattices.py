@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.coded import SURE, lattice_of, law_of
+from dpaudit.audit.replay.laws.coded import SURE, Family, lattice_of, law_of
 from dpaudit.audit.replay.laws.mixtures import Part, Terms
 
 __all__ = ["endless", "is_open_ended", "on_lattices"]
 
 _TAIL = math.log(1e-9)  # of the ends of tables that were cut
 _MOST_ON_LATTICE = 100_000
+_MOST_FAR, _WIDE = 2**28, 200  # steps, and at how many, of noise that a table cuts
 _FAR = (1e5, 1e7, 1e9)  # steps
 _GROWN = 1.0  # a loss, over two powers of ten; that of errors is below 1e-5
 
@@ -38,7 +39,11 @@ def on_lattices(mean: Array, ratio: Array, family: NDArray[np.intp]) -> Array:
     for x, b, law in zip(mean, ratio, laws, strict=True):
         start, p = law.table()
         k = np.sort(np.argsort(-p, kind="stable")[:each])
-        several.append(x + b * (start + k[p[k] > least]))
+        several.append(x + b * (start + k[(p[k] > least) | (p[k] == p.max())]))
+        if getattr(law, "family", None) == Family.LAPLACE:  # rounded: it has a formula
+            far = np.rint(np.geomspace(1.0, min(60 * law.scale, _MOST_FAR), _WIDE))
+            middle = round(law.centre)
+            several += [x + b * (middle - far), x + b * (middle + far)]
     y = np.sort(np.concatenate(several))
     return np.asarray(y[np.diff(y, prepend=-np.inf) > 1e-6 * np.abs(ratio).min()])
 

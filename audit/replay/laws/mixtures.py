@@ -42,7 +42,13 @@ from scipy.special import logsumexp
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.choices import ROUNDING
-from dpaudit.audit.replay.laws.coded import FIRST, Family, lattice_of, law_of
+from dpaudit.audit.replay.laws.coded import (
+    FIRST,
+    Family,
+    Lattice,
+    lattice_of,
+    law_of,
+)
 
 __all__ = ["Leaf", "Part", "Terms", "parts_of"]
 
@@ -159,8 +165,11 @@ class Terms:
             for k in range(self.mean.shape[1]):
                 x, ratio = self.mean[:, k], np.abs(self.ratio[:, k])
                 at = y[:, k, np.newaxis]
-                u = np.abs(at - x) / ratio
-                off += _SAME * (np.abs(at) + np.abs(x)) / ratio * np.maximum(u, 1.0)
+                steep = np.maximum(np.abs(at - x) / ratio, 1.0)
+                for family in np.unique(self.family[:, k]).tolist():
+                    if (lattice := lattice_of(family)) is not None:
+                        steep[:, self.family[:, k] == family] = _steepest(lattice)
+                off += _SAME * (np.abs(at) + np.abs(x)) / ratio * steep
             weights = np.exp(logs - logs.max(axis=1, keepdims=True, initial=-np.inf))
             weights = np.nan_to_num(weights * self.p)
             return np.asarray(
@@ -268,6 +277,13 @@ class Part:
                 for each in (self.one, self.other)
             )
             return np.asarray(here - there)
+
+
+def _steepest(lattice: Lattice) -> float:
+    """Return by how much a log-probability changes with a step at most."""
+    with np.errstate(invalid="ignore"):  # between two numbers that are impossible
+        steps = np.abs([*np.diff(lattice.log), lattice.below, lattice.above])
+    return float(steps[np.isfinite(steps)].max(initial=0.0))
 
 
 def parts_of(

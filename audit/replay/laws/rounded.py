@@ -97,6 +97,8 @@ class Rounded(Lattice):
         log = _log_between(family, *((end - centre) / scale for end in ends))
         # Of Gaussian noise what lies beyond falls faster; it is below 1e-31.
         below, above = float(log[1] - log[0]), float(log[-2] - log[-1])
+        if family == Family.LAPLACE:  # whose steps may be less than what rounding adds
+            below = above = 1 / scale
         table = low, tuple(log.tolist()), below, above, False
         return cls(*table, way, family, centre, scale)
 
@@ -148,15 +150,13 @@ def _log_between(family: int, low: Array, high: Array) -> Array:
     """Return log-probabilities that a standard draw lies between numbers."""
     flip = low + high > 0  # to the side whose tail is small
     low, high = np.where(flip, -high, low), np.where(flip, -low, high)
-    tail = log_ndtr if family == Family.GAUSSIAN else _log_laplace
-    one, two = tail(low), tail(high)
-    return np.asarray(two + np.log1p(-np.exp(one - two)))
-
-
-def _log_laplace(u: Array) -> Array:
-    """Return the logarithm of the distribution function of a Laplace draw."""
-    above = np.log1p(-np.exp(-np.abs(u)) / 2)
-    return np.asarray(np.where(u <= 0, np.minimum(u, 0.0) - math.log(2), above))
+    if family == Family.GAUSSIAN:
+        one, two = log_ndtr(low), log_ndtr(high)
+        return np.asarray(two + np.log1p(-np.exp(one - two)))
+    with np.errstate(divide="ignore", invalid="ignore"):  # cells hold 0 or they do not
+        across = np.log(-np.expm1(low) - np.expm1(-np.maximum(high, 0.0)))
+        inside = high + np.log(-np.expm1(low - high))
+    return np.asarray(np.where(high > 0, across, inside) - math.log(2))
 
 
 def as_noise(compared: Any) -> Any:

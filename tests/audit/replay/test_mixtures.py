@@ -345,6 +345,19 @@ def test_losses_on_lattices_are_exact_far_out(released, loss):
     assert result.proof == (loss == math.inf)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e4, 1e8, 1e12])
+def test_rounded_noise_of_any_scale_loses_what_it_loses(scale):
+    def mechanism(x, rng):
+        value = scale * x.sum() if rng.random() < 0.5 else 0.0
+        return float(np.rint(value + rng.laplace(0.0, scale)))
+
+    pair, loss = Pair(rows(0), rows(0, 1)), math.log((1 + math.e) / 2)
+    for claim, verdict in ((loss - 1e-3, "REFUTED"), (loss + 1e-3, "NOT_REFUTED")):
+        found = replay(mechanism, pair=pair, claim=PureDP(claim), budget=2)
+        assert found.verdict == verdict
+        assert found.loss == pytest.approx(loss, rel=1e-6)
+
+
 def test_tails_of_which_little_is_known_settle_no_pure_claim():
     """The negative binomial laws of sizes 3 and 4 lie log(k/3 + 1) apart, and more."""
     released = "rng.negative_binomial(3 if c < 0.5 else 2 + n, 0.5)"

@@ -188,6 +188,16 @@ def test_data_with_noise_are_rounded_to_the_cells_of_the_noise(way, family):
     assert max(law.suprema(0, Rounded.rounding(way, code, 2.3, 1.8))) == math.inf
 
 
+@pytest.mark.parametrize("way", ["rint", "floor", "ceil", "trunc"])
+@pytest.mark.parametrize("scale", [1e3, 1e8, 1e14])
+def test_cells_of_wide_noise_keep_their_digits(way, scale):
+    law = Rounded.rounding(way, Family.LAPLACE, 0.3, scale)
+    width = np.array([1.0, 2.0 if way == "trunc" else 1.0, 1.0])
+    logs = law.log_probability(np.array([-scale, 0.0, scale])) - np.log(width)
+    exact = np.log(0.5 / scale) - np.array([1.0, 0.0, 1.0])
+    np.testing.assert_allclose(logs, exact, atol=1.5 / scale + 1e-12)
+
+
 def test_delta_of_cells_is_no_more_than_that_of_the_noise_and_nearly_as_much():
     from dpaudit.audit.replay.laws.comparison import compare
 
