@@ -9,9 +9,6 @@ again where many small objects are made: a third of the time of drawing figures 
 into it. Here it searches more rarely, and what there is once tests are collected it
 leaves out.
 
-Files go to workers in their order: first those of folders where files take long, so
-that none of these is left at the end with one worker alone.
-
 Tests that write files are skipped where there is no room for them, and ``--shuffle 1``
 runs the files in another order: no test may need what another one left behind.
 """
@@ -28,7 +25,6 @@ import pytest
 SUBPACKAGES = {"algorithms", "attacks", "audit", "reports"}
 ROOT = Path(__file__).parent
 
-LONG = ("audit/checks", "tests/reports", "tests/project", "tests/audit")
 ROOM = 200  # megabytes of temporary files that tests may need
 
 gc.set_threshold(20_000, 20, 20)
@@ -43,8 +39,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    slow = tuple(str(ROOT / folder) for folder in LONG)
-    items.sort(key=lambda item: not str(item.path).startswith(slow))
     seed = config.getoption("--shuffle")
     if seed is not None:
         files = [list(group) for _, group in groupby(items, lambda item: item.path)]
