@@ -61,6 +61,7 @@ from dpaudit.algorithms.shared.bases import (
     Batched,
     GaussianSteps,
     Rng,
+    Run,
     Values,
     answered,
     check_shares,
@@ -85,7 +86,6 @@ __all__ = ["CoinPress", "PublishedCoinPress"]
 
 _NUMBERS = 2**19  # of whitened rows, and of matrices, that are held at a time
 _ROWS = 1_000  # of zeros beside the rows of the worst pair
-
 
 _Shares: TypeAlias = Annotated[tuple[float, ...], partial(check_shares, 1)]
 
@@ -158,9 +158,7 @@ class CoinPress(GaussianSteps, Batched[Rows], Checked, GaussianCalibrated):
         """Return what becomes of the eigenvalues of Z."""
         return np.maximum(eigenvalues, 0.0)
 
-    def _run(
-        self, data: Rows, size: int, source: Rng | Values
-    ) -> tuple[dict[str, Array], dict[str, Array], Array]:
+    def _run(self, data: Rows, size: int, source: Rng | Values) -> Run:
         check_restarts(data)
         found = gram(data, row_norm=self.row_norm)
         if not (n := found.n_rows):

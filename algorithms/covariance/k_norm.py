@@ -224,16 +224,11 @@ def by_rejection(size: int, dimension: int, *, balance: bool, rng: Rng) -> Array
     )
 
 
-def by_coupling(
-    size: int, dimension: int, *, balance: bool, rng: Rng, passes: int | None = None
-) -> Array:
-    """Draw from the first law, or from the second, by coupling from the past.
-
-    The passes of a block decide how long a draw takes, and not its law.
-    """
+def by_coupling(size: int, dimension: int, *, balance: bool, rng: Rng) -> Array:
+    """Draw from the first law, or from the second, by coupling from the past."""
 
     def propose(count: int) -> Array:
-        values = coupled_eigenvalues(count, dimension, passes=passes, rng=rng)
+        values = coupled_eigenvalues(count, dimension, rng=rng)
         if balance:
             values = 2 * values[_survives(values.sum(axis=1), rng)]
         return values
@@ -282,7 +277,8 @@ def coupled_eigenvalues(
 ) -> Array:
     """Draw eigenvalues of the first law, in decreasing order, shape (size, d).
 
-    A block has 7 d passes, or as many as are asked for.
+    A block has 7 d passes, or as many as are asked for: they decide how long a draw
+    takes, and not its law.
     """
     passes = _PASSES * dimension if passes is None else passes
     return drawn_in_parts(

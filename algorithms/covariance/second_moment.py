@@ -48,18 +48,14 @@ from dpaudit.validation import Checked, Norm, check_count, check_length, check_n
 
 __all__ = ["SecondMomentMechanism", "second_moment_sensitivity"]
 
-_UNIT_SENSITIVITIES: dict[tuple[MatrixNorm, Relation], float] = {
-    ("frobenius", Relation.ADD_REMOVE): 1.0,
-    ("frobenius", Relation.REPLACE_ONE): float(np.sqrt(2)),
-    ("upper-triangle", Relation.ADD_REMOVE): 1.0,
-    ("upper-triangle", Relation.REPLACE_ONE): float(np.sqrt(2)),
-    ("upper-triangle-l1", Relation.ADD_REMOVE): 1.0,
-    ("upper-triangle-l1", Relation.REPLACE_ONE): float(np.sqrt(20) / 3),
-    ("nuclear", Relation.ADD_REMOVE): 1.0,
-    ("nuclear", Relation.REPLACE_ONE): 2.0,
-    ("larger-part", Relation.ADD_REMOVE): 1.0,
-    ("larger-part", Relation.REPLACE_ONE): 1.0,
+_OF_REPLACED: dict[MatrixNorm, float] = {
+    "frobenius": float(np.sqrt(2)),
+    "upper-triangle": float(np.sqrt(2)),
+    "upper-triangle-l1": float(np.sqrt(20) / 3),
+    "nuclear": 2.0,
+    "larger-part": 1.0,
 }
+"""Sensitivities to unit rows under REPLACE_ONE; under ADD_REMOVE all of them are 1."""
 
 _DRAWS, _NUMBERS = 19, 200_000  # at most, of noise alone, to be told from it
 
@@ -74,7 +70,8 @@ def second_moment_sensitivity(
     >>> second_moment_sensitivity("nuclear", "replace-one", row_norm=3.0)
     Sensitivity(value=18.0, norm='nuclear')
     """
-    unit = _UNIT_SENSITIVITIES[norm, Relation.parse(relation)]
+    replaced = Relation.parse(relation) is Relation.REPLACE_ONE
+    unit = _OF_REPLACED[norm] if replaced else 1.0
     return Sensitivity(unit * check_norm("row_norm", row_norm) ** 2, norm)
 
 
@@ -139,9 +136,8 @@ class SecondMomentMechanism(ReleasesMoment):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        return second_moment_sensitivity(
-            self.sensitivity_norm, self.relation, self.row_norm
-        )
+        norm = self.sensitivity_norm
+        return second_moment_sensitivity(norm, self.relation, self.row_norm)
 
     @abstractmethod
     def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:

@@ -46,6 +46,7 @@ from dpaudit.algorithms.online.noise import pack
 from dpaudit.algorithms.shared.bases import (
     GaussianSteps,
     Rng,
+    Run,
     Values,
     answered,
     drawn_in_parts,
@@ -85,8 +86,7 @@ class SeparateCovariance(GaussianSteps, ReleasesMoment, GaussianCalibrated):
 
     @property
     def step_scales(self) -> dict[str, float]:
-        scale = self.scale
-        return {"first": scale, "values": scale}
+        return dict.fromkeys(("first", "values"), self.scale)
 
     @property
     def scale(self) -> float:
@@ -104,14 +104,10 @@ class SeparateCovariance(GaussianSteps, ReleasesMoment, GaussianCalibrated):
         copies = int(20 * self.scale * sqrt(d) / self.row_norm**2) + 1
         return repeated_direction_pair(d, copies, self.relation, self.row_norm)
 
-    def _run(
-        self, data: ArrayLike, size: int, source: Rng | Values
-    ) -> tuple[dict[str, Array], dict[str, Array], Array]:
+    def _run(self, data: ArrayLike, size: int, source: Rng | Values) -> Run:
         return self._seen(self.statistic(data), size, source)
 
-    def _seen(
-        self, moment: Array, size: int, source: Rng | Values
-    ) -> tuple[dict[str, Array], dict[str, Array], Array]:
+    def _seen(self, moment: Array, size: int, source: Rng | Values) -> Run:
         """Return what `_run` does, of the second moment of the data."""
         known, whole, scale = pack(moment, sqrt(2)), slice(None), self.scale
         first = np.broadcast_to(known, (size, len(known)))

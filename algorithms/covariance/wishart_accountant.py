@@ -63,7 +63,7 @@ Muirhead, *Aspects of multivariate statistical theory*, 1982, chapter 3.
 Prekopa, *On logarithmic concave measures and functions*, Acta Sci. Math. 34, 1973.
 """
 
-from functools import cache
+from functools import cache, partial
 from math import ceil, log, sqrt
 
 import numpy as np
@@ -189,8 +189,7 @@ def pair_profile(
     return Profile(at, np.minimum(deltas, LARGEST_DELTA))
 
 
-def _check_excess(excess: int) -> int:
-    return check_count("excess", excess, maximum=MAX_EXCESS)
+_check_excess = partial(check_count, "excess", maximum=MAX_EXCESS)
 
 
 # Divergences, one way round
@@ -286,9 +285,7 @@ def _two_rows(
     return np.asarray(np.minimum(integral, 1.0))
 
 
-@cache
-def _legendre(order: int) -> tuple[Array, Array]:
-    return np.polynomial.legendre.leggauss(order)
+_legendre = cache(np.polynomial.legendre.leggauss)
 
 
 def _panel(start: ArrayLike, end: ArrayLike, order: int) -> tuple[Array, Array]:

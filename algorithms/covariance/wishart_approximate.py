@@ -236,10 +236,8 @@ def smallest_excess(
     delta = _check_delta(delta, relation)
 
     def enough(excess: int) -> bool:
-        return bool(
-            neighbours_delta(epsilon, excess=excess, shift=shift, relation=relation)
-            <= delta
-        )
+        found = neighbours_delta(epsilon, excess=excess, shift=shift, relation=relation)
+        return bool(found <= delta)
 
     return _first(
         enough,
@@ -259,12 +257,10 @@ def efficient_excess(epsilon: float, delta: float) -> int:
     by doubling and bisection) at which it is at most 5 % larger.
     """
     limit = _SPREAD / gaussian_mu(_check_epsilon(epsilon), delta)
+    shift = partial(largest_shift, epsilon, delta, relation=Relation.ADD_REMOVE)
 
     def enough(excess: int) -> bool:
-        shift = largest_shift(
-            epsilon, delta, excess=excess, relation=Relation.ADD_REMOVE
-        )
-        return sqrt(2 * (excess + 1)) / shift <= limit
+        return sqrt(2 * (excess + 1)) / shift(excess=excess) <= limit
 
     return _first(
         enough,

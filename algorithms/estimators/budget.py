@@ -18,10 +18,10 @@ composition is adaptive. With shares q_i of the budget, which add up to 1:
 """
 
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 from typing import Any, TypeAlias
 
-from dpaudit import Claim, InputError, Mechanism
+from dpaudit import InputError, Mechanism
 from dpaudit.algorithms.catalogue import entry
 from dpaudit.algorithms.covariance.entrywise import GaussianPerturbation
 from dpaudit.algorithms.covariance.separate import SeparateCovariance
@@ -108,9 +108,9 @@ class Budget(Checked):
         if not isinstance(mechanism, str):
             return self._plan_with(mechanism)
         name = mechanism
-        if self._left == 1:
-            return self._add_up(self._build(name, n_components, 1.0))
         whole = self._build(name, n_components, 1.0)
+        if self._left == 1:
+            return self._add_up(whole)
         if isinstance(whole, _Gaussian):
             own: dict[str, Any] = {"relation": self.relation, "row_norm": self.row_norm}
             if isinstance(whole, ResidualStepPCA):
@@ -173,8 +173,10 @@ class Budget(Checked):
         return FitPlan.of(mechanism, mean, norm, self.epsilon, self.delta)
 
     def _add_up(self, mechanism: Mechanism) -> FitPlan:
-        """Return the plan in which epsilons add, and deltas."""
-        epsilon, delta = _cost(mechanism.claim, self._left * self.delta)
+        """Return the plan in which epsilons add, and deltas; pure claims need none."""
+        pure = mechanism.claim.epsilon_at(0.0)
+        delta = 0.0 if pure < inf else self._left * self.delta
+        epsilon = mechanism.claim.epsilon_at(delta)
         mean: MeanMechanism | None = None
         norm: NormQuantile | None = None
         if self.norm_share:
@@ -207,9 +209,3 @@ def _check_components(mechanism: object, name: str) -> None:
         raise InputError(
             f"mechanism must release principal components, but {name} does not"
         )
-
-
-def _cost(claim: Claim, delta: float) -> tuple[float, float]:
-    """Return what a claim costs: pure if it can, else at `delta`."""
-    pure = claim.epsilon_at(0.0)
-    return (pure, 0.0) if pure < float("inf") else (claim.epsilon_at(delta), delta)

@@ -12,7 +12,7 @@ depends on R, and its variances are multiplied by R^2 afterwards.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from dpaudit.algorithms.covariance.second_moment import (
 from dpaudit.algorithms.estimators.norm_quantile import NormQuantile
 from dpaudit.algorithms.estimators.private_mean import MeanMechanism
 from dpaudit.algorithms.shared.bases import Rng, check_components
-from dpaudit.algorithms.subspace.residual_step import ResidualStepPCA
+from dpaudit.algorithms.subspace.residual_step import Described, ResidualStepPCA
 from dpaudit.arrays import Array
 from dpaudit.blocks import Rows, is_table, restarts
 from dpaudit.gram import RowNorm, gram, prepared, row_sum
@@ -32,15 +32,6 @@ from dpaudit.rows import clip_rows, normalise_rows
 from dpaudit.validation import check_matrix
 
 __all__ = ["FitPlan"]
-
-
-@runtime_checkable
-class _DrawsFromMoment(Protocol):
-    """A mechanism that reads the data through their second-moment matrix only."""
-
-    def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
-        """Return `size` releases."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -60,15 +51,6 @@ class Spent:
     epsilon: float
     delta: float
     relation: Relation
-
-
-class Fitted(NamedTuple):
-    """A basis, second moments along it and in all, and if noise left it to be seen."""
-
-    basis: Array
-    variances: Array | None
-    found: bool = True
-    total: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -128,24 +110,24 @@ class FitPlan:
 
     def fitted(
         self, data: Rows, k: int, *, row_norm: RowNorm, centre: Array | None, rng: Rng
-    ) -> Fitted:
+    ) -> Described:
         """Return what one release says of the rows about the centre."""
         mechanism = self.mechanism
         unit = 1.0 if self.norm is None or row_norm == "directions" else row_norm
         if isinstance(mechanism, ResidualStepPCA):
             check_components(k, mechanism.rank)
             rows = _Prepared(data, row_norm, centre, unit)
-            made = Fitted(*mechanism.described(rows, rng=rng))
+            made = mechanism.described(rows, rng=rng)
         else:
             release = self._release(data, row_norm, centre, unit, rng)
             basis = mechanism.components(release, k)
             if not isinstance(mechanism, ReleasesMoment):
-                return Fitted(basis, None)
+                return Described(basis, None)
             variances = np.sum(basis * (release @ basis), axis=0)
             found = not isinstance(mechanism, SecondMomentMechanism) or (
                 mechanism.found(release, k)
             )
-            made = Fitted(basis, variances, found, float(np.trace(release)))
+            made = Described(basis, variances, found, float(np.trace(release)))
         scaled = None if made.variances is None else made.variances * unit**2
         return made._replace(variances=scaled, total=made.total * unit**2)
 
@@ -153,9 +135,9 @@ class FitPlan:
         self, data: Rows, row_norm: RowNorm, centre: Array | None, unit: float, rng: Rng
     ) -> Array:
         """Return one release on the rows about the centre, in a unit of length."""
-        if isinstance(self.mechanism, _DrawsFromMoment):
+        if hasattr(self.mechanism, "draw_from"):  # reads second moments alone
             moment = gram(data, row_norm=row_norm, centre=centre).moment / unit**2
-            return self.mechanism.draw_from(moment, 1, rng=rng)[0]
+            return np.asarray(self.mechanism.draw_from(moment, 1, rng=rng)[0])
         if not is_table(data):
             raise InputError(
                 f"{type(self.mechanism).__name__} reads single rows, so X must be an "

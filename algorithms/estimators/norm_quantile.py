@@ -48,7 +48,7 @@ technique.
 from abc import abstractmethod
 from dataclasses import dataclass
 from math import sqrt
-from typing import Annotated, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,7 @@ from dpaudit.algorithms.shared.bases import (
     Batched,
     GaussianSteps,
     Rng,
+    Run,
     Transcribed,
     Values,
     enough_rows,
@@ -68,13 +69,7 @@ from dpaudit.blocks import Rows
 from dpaudit.claims import Claim
 from dpaudit.gram import prepared
 from dpaudit.neighbours import Neighbouring, Pair, Relation
-from dpaudit.validation import (
-    Checked,
-    Positive,
-    check_count,
-    check_fraction,
-    check_length,
-)
+from dpaudit.validation import Checked, Fraction, Positive, check_count, check_length
 
 __all__ = ["GaussianNormQuantile", "LaplaceNormQuantile"]
 
@@ -83,10 +78,6 @@ _LEAST, _MOST = 0.5, 0.8  # quantiles, where none is asked for
 _PLACES = np.arange(2**_STEPS + 1)
 NORMS: Array = np.ldexp(np.exp2(_PLACES % 4 / 4), _PLACES // 4 - 128)
 """The norms that may be chosen, but the first one."""
-
-
-def _check_quantile(name: str, value: Any) -> float | None:
-    return None if value is None else check_fraction(name, value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +98,7 @@ class NormQuantile(Transcribed, Batched[Rows], Checked):
 
     claim: Claim
     relation: Neighbouring = Relation.ADD_REMOVE
-    quantile: Annotated[float | None, _check_quantile] = 0.5
+    quantile: Fraction | None = 0.5
 
     unit_deviation: ClassVar[float]
     """The standard deviation of the noise, over its scale."""
@@ -176,7 +167,7 @@ class NormQuantile(Transcribed, Batched[Rows], Checked):
         source: Rng | Values,
         centre: Array | None = None,
         times: float = 1,
-    ) -> tuple[dict[str, Array], dict[str, Array], Array]:
+    ) -> Run:
         """Return what any such mechanism does; each row may stand for so many."""
         below = times * np.cumsum(counted(data, centre))
         means, seen = np.zeros((2, size, _STEPS))

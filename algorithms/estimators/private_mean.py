@@ -59,12 +59,14 @@ __all__ = ["GaussianMean", "LaplaceMean"]
 class MeanMechanism(OnClippedRows):
     """The sum of clipped rows, and their number if it is private, plus noise."""
 
+    _least: ClassVar[str]
+
     lost: ClassVar[type[GaussianDP | PureDP]]
     """What a distance between answers costs, in units of the noise's scale."""
 
-    @abstractmethod
     def scale(self, dimension: int) -> float:
         """Return the s of the noise for rows of that length."""
+        return self.sensitivity(dimension) / getattr(self, self._least)
 
     @abstractmethod
     def noise(self, size: int, entries: int, scale: float, rng: Rng) -> Array:
@@ -136,9 +138,6 @@ class GaussianMean(MeanMechanism, GaussianCalibrated):
     mu: Positive
     lost = GaussianDP
 
-    def scale(self, dimension: int) -> float:
-        return self.sensitivity(dimension) / self.mu
-
     def noise(self, size: int, entries: int, scale: float, rng: Rng) -> Array:
         return scale * rng.standard_normal((size, entries))
 
@@ -155,9 +154,6 @@ class LaplaceMean(MeanMechanism, PureCalibrated):
 
     epsilon: Positive
     lost = PureDP
-
-    def scale(self, dimension: int) -> float:
-        return self.sensitivity(dimension) / self.epsilon
 
     def noise(self, size: int, entries: int, scale: float, rng: Rng) -> Array:
         directions = rng.standard_normal((size, entries))

@@ -135,19 +135,15 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
         ``sums``, shape (size, n, q), are the nodes that end with each row, in
         coordinates, in units of the deviation of their noise.
         """
-        rows, size = self.prepared(data), check_count("size", size, minimum=0)
-        return {"sums": self._nodes(rows, size, rng)[0]}
+        return self._nodes(data, check_count("size", size, minimum=0), rng)[0]
 
     def step_means(self, transcript: Values, data: ArrayLike) -> Values:
         """Return the nodes without their noise, given what was seen before each."""
-        rows, size = self.prepared(data), len(transcript["sums"])
-        return {"sums": self._nodes(rows, size, transcript)[1]}
+        return self._nodes(data, len(transcript["sums"]), transcript)[1]
 
-    def _nodes(
-        self, rows: Array, size: int, source: Rng | Values
-    ) -> tuple[Array, Array]:
+    def _nodes(self, data: ArrayLike, size: int, source: Rng | Values) -> list[Values]:
         """Return noisy nodes, drawn or of a transcript, and their means."""
-        seen, means = [], []
+        rows, seen, means = self.prepared(data), [], []
 
         def node(step: int, mean: Array) -> Array:
             means.append(mean)
@@ -155,7 +151,7 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
             return seen[-1]
 
         self._run(rows, size, node, None, None)
-        return np.stack(seen, axis=1), np.stack(means, axis=1)
+        return [{"sums": np.stack(each, axis=1)} for each in (seen, means)]
 
     def start(self, dimension: int, *, rng: Rng) -> "DoublingStream":
         """Return a stream of rows of length d >= k, which gives a basis after each.

@@ -63,9 +63,9 @@ class EpochPlan:
     deviation: float  # of a coordinate of a node in epoch 0
     guess: float  # of epoch 0
     margin: float  # of epoch 0
-    margin_grows: bool  # in proportion to the noise, or constant
-    padded_to: int  # nodes that the noise of a prefix is filled up to for V_(t+1); or 0
-    forgets: bool  # whether an epoch begins with V_1 again
+    margin_grows: bool = True  # in proportion to the noise, or constant
+    padded_to: int = 0  # nodes that the noise of a prefix is filled up to for V_(t+1)
+    forgets: bool = False  # whether an epoch begins with V_1 again
 
 
 @dataclass(frozen=True)
@@ -119,14 +119,8 @@ class CalibratedRule(Checked):
         deviation = self.noise.deviation(uses=height, length=length, row_norm=row_norm)
         norm = 2 * (sqrt(dimension) + sqrt(log(2 * length / self.failure)))
         margin = n_components * deviation / self.noise.ratio * sqrt(height) * norm
-        return EpochPlan(
-            deviation=deviation,
-            guess=margin * max(4.0, 1 / self.mu),
-            margin=margin,
-            margin_grows=True,
-            padded_to=0,
-            forgets=False,
-        )
+        guess = margin * max(4.0, 1 / self.mu)
+        return EpochPlan(deviation=deviation, guess=guess, margin=margin)
 
 
 @dataclass(frozen=True)

@@ -59,13 +59,11 @@ def oblique_row(
     if dimension <= k:
         return replaced_row(length, dimension, place, row_norm=row_norm)
     rows = row_norm * np.eye(dimension)[np.arange(length) % k]
-    sides = []
-    for sign in (1, -1):
-        side = rows.copy()
-        side[place] = 0
-        side[place, [k - 1, k]] = row_norm * np.sqrt(0.5) * np.array([1, sign])
-        sides.append(side)
-    return Pair(sides[0], sides[1], Relation.REPLACE_ONE)
+    rows[place] = 0
+    rows[place, [k - 1, k]] = row_norm * np.sqrt(0.5)
+    other = rows.copy()
+    other[place, k] *= -1
+    return Pair(rows, other, Relation.REPLACE_ONE)
 
 
 class BasisSequence(RowSequence):
@@ -86,7 +84,6 @@ class BasisSequence(RowSequence):
         """Write releases, shape (size, n, d, k), on prepared rows."""
 
     def prepared(self, data: ArrayLike) -> Array:
-        """Return the rows, clipped; raise `InputError` if they do not do."""
         rows = super().prepared(data)
         check_rank(self.n_components, rows.shape[1])
         return rows

@@ -243,6 +243,7 @@ class Entropic(Geometry):
     """Mirror descent with the von Neumann entropy, projected onto H."""
 
     space: ClassVar[Space] = "matrices"
+    projected = staticmethod(bregman_logs)
 
     def begin(self, points: Array) -> Array:
         values, vectors = np.linalg.eigh(points)
@@ -252,19 +253,15 @@ class Entropic(Geometry):
 
     def moved(self, state: Array, step: Array, rank: int) -> tuple[Array, Array]:
         values, vectors = np.linalg.eigh(state + step)
-        logs = self._projected(values, rank)
+        logs = self.projected(values, rank)
         return _composed(logs, vectors), _composed(np.exp(logs), vectors)
-
-    def _projected(self, values: Array, n_components: int) -> Array:
-        return bregman_logs(values, n_components)
 
 
 @dataclass(frozen=True)
 class Renormalised(Entropic):
     """Mirror descent as printed, without the cap at 1."""
 
-    def _projected(self, values: Array, n_components: int) -> Array:
-        return renormalised_logs(values, n_components)
+    projected = staticmethod(renormalised_logs)
 
 
 def _composed(values: Array, vectors: Array) -> Array:

@@ -93,10 +93,8 @@ class PrincipalStart(Start):
         raise InputError("start must be private, but PCA of the rows is not")
 
     def draw(self, rows: Array, n_components: int, size: int, *, rng: Rng) -> Values:
-        left = np.linalg.svd(rows.T, full_matrices=False).U
-        if left.shape[1] < n_components:
-            # Fewer rows than components: any complement will do.
-            left = np.linalg.svd(rows.T, full_matrices=True).U
+        few = len(rows) < n_components  # then any complement will do
+        left = np.linalg.svd(rows.T, full_matrices=few).U
         basis = settle(left[:, :n_components])
         return {"start": np.repeat(basis[np.newaxis], size, axis=0)}
 
@@ -168,7 +166,7 @@ class GaussianStart(_NormalStart):
         matrices[:, *above] = values["start"]
         # The diagonal was divided by sqrt 2, and is counted twice here.
         matrices[:, range(dimension), range(dimension)] /= sqrt(2)
-        return settle(_top(matrices + matrices.swapaxes(1, 2), n_components))
+        return settle(top_components(matrices + matrices.swapaxes(1, 2), n_components))
 
 
 @dataclass(frozen=True)
@@ -224,7 +222,7 @@ class WishartStart(Start):
         return {"start": self.mechanism.draw_from(rows.T @ rows, size, rng=rng)}
 
     def points(self, values: Values, shape: tuple[int, int, int]) -> Array:
-        return settle(_top(values["start"], shape[-1]))
+        return settle(top_components(values["start"], shape[-1]))
 
     def loss(self, values: Values, rows: Array, other: Array) -> Array:
         return self.mechanism.privacy_loss(values["start"], rows, other)
@@ -238,7 +236,6 @@ class PublishedStart(WishartStart):
 
     @property
     def mechanism(self) -> SymmetrisedWishart | SymmetricNoise:
-        """What perturbs A."""
         return SymmetricNoise(
             scale=1.5 / self.epsilon, claim=PureDP(self.epsilon), relation=self.relation
         )
@@ -250,12 +247,6 @@ def _check_dense(dimension: int) -> None:
             f"start must be a PowerStart or a PublicStart for rows of length "
             f"{dimension}: the others hold {dimension} x {dimension} matrices"
         )
-
-
-def _top(matrices: Array, n_components: int) -> Array:
-    if len(matrices) == 0:
-        return np.empty((*matrices.shape[:2], n_components))
-    return top_components(matrices, n_components)
 
 
 def _applied(rows: Array, bases: Array) -> Array:

@@ -158,23 +158,6 @@ def spherise(data: ArrayLike, *, min_rows: int = 1, n_components: int = 0) -> Ar
     return normalise_rows(rows)
 
 
-def term_sum(rows: Array, bases: Array) -> Array:
-    """Return the sum of the terms g_i(V) for each basis of a stack, (trials, D, r).
-
-    Minus N or B times the gradient of their mean distance.
-    """
-    if rows.ndim == 3:
-        width = _WORK // max(1, rows.shape[1] * rows.shape[2])
-        pieces = [_terms(rows[some], bases[some]) for some in slices(len(bases), width)]
-        return np.concatenate([np.empty((0, *bases.shape[1:])), *pieces])
-    total = np.zeros(bases.shape)
-    for some in slices(len(bases), _WORK // max(1, rows.size)):
-        width = _WORK // (len(bases[some]) * rows.shape[1])
-        for part in slices(len(rows), width):
-            total[some] += _terms(rows[part], bases[some])
-    return total
-
-
 @dataclass(frozen=True)
 class Glad(Objective):
     """GLAD as a part of a descent: points are bases, and the last one is released."""
@@ -194,7 +177,17 @@ class Glad(Objective):
         return dimension, n_components
 
     def term_sum(self, rows: Array, points: Array) -> Array:
-        return term_sum(rows, points)
+        """Return minus N or B times the gradient of the mean distance."""
+        total = np.zeros(points.shape)
+        if rows.ndim == 3:
+            for some in slices(len(points), _WORK // max(1, rows[:1].size)):
+                total[some] = _terms(rows[some], points[some])
+            return total
+        for some in slices(len(points), _WORK // max(1, rows.size)):
+            width = _WORK // (len(points[some]) * rows.shape[1])
+            for part in slices(len(rows), width):
+                total[some] += _terms(rows[part], points[some])
+        return total
 
     def products(self, rows: Array, points: Array, noisy: Array) -> tuple[Array, Array]:
         coefficients = rows @ points
@@ -214,21 +207,6 @@ def _terms(rows: Array, bases: Array) -> Array:
     np.subtract(rows, residuals, out=residuals)
     coefficients *= _inverse_lengths(residuals, _ROUNDING)
     return np.asarray(residuals.swapaxes(-2, -1) @ coefficients)
-
-
-def reaper_term_sum(rows: Array, matrices: Array) -> Array:
-    """Return the sum of the terms h_i(P) for each P of a stack, (trials, D, D)."""
-    shared = rows.ndim == 2
-    count, dimension = rows.shape[-2:]
-    total = np.zeros(matrices.shape)
-    for some in slices(len(matrices), _WORK // max(1, count * dimension)):
-        for part in slices(count, _WORK // dimension):
-            batch = rows[part] if shared else rows[some, part]
-            units = _units(batch, matrices[some])
-            total[some] += units.swapaxes(-2, -1) @ batch
-    total += total.swapaxes(-2, -1).copy()
-    total /= 2
-    return total
 
 
 def reaper_terms(rows: Array, matrices: Array) -> Array:
@@ -266,7 +244,17 @@ class Reaper(Objective):
         return (dimension * (dimension + 1) // 2,)
 
     def term_sum(self, rows: Array, points: Array) -> Array:
-        return reaper_term_sum(rows, points)
+        shared = rows.ndim == 2
+        count, dimension = rows.shape[-2:]
+        total = np.zeros(points.shape)
+        for some in slices(len(points), _WORK // max(1, count * dimension)):
+            for part in slices(count, _WORK // dimension):
+                batch = rows[part] if shared else rows[some, part]
+                units = _units(batch, points[some])
+                total[some] += units.swapaxes(-2, -1) @ batch
+        total += total.swapaxes(-2, -1).copy()
+        total /= 2
+        return total
 
     def products(self, rows: Array, points: Array, noisy: Array) -> tuple[Array, Array]:
         terms = self.flattened(reaper_terms(rows, points))

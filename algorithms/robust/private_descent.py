@@ -211,9 +211,8 @@ class RandomBatchDescent(PrivateDescent):
         loss of the start is.
         """
         ours, theirs = self.rows(data), self.rows(other)
-        sides = MixturePair.between(
-            ours, theirs, law=self.batches.numbers, sigma=self.noise_scale
-        )
+        law, sigma = self.batches.numbers, self.noise_scale
+        sides = MixturePair(ours, theirs, law=law, sigma=sigma)
         steps, values = transcript["steps"], published_values(transcript)
         total = np.zeros(len(steps))
         if values:

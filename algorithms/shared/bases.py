@@ -6,9 +6,10 @@ of components is refused.
 """
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from math import prod, sqrt
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,9 @@ APART = 3.0
 
 _MOST_ROWS = 10_000_000
 
+Run: TypeAlias = tuple[dict[str, Array], dict[str, Array], Array]
+"""Values of independent runs, their means on the data, and releases."""
+
 Replaced: TypeAlias = Literal["opposite", "orthogonal"]
 """How the terms of a row and of its replacement lie where they are worst."""
 
@@ -54,9 +58,7 @@ class Transcribed(ABC):
     """A mechanism that draws what it sees, and can be told it instead."""
 
     @abstractmethod
-    def _run(
-        self, data: Any, size: int, source: Rng | Values
-    ) -> tuple[dict[str, Array], dict[str, Array], Array]:
+    def _run(self, data: Any, size: int, source: Rng | Values) -> Run:
         """Return values, their means on the data, and releases.
 
         Values are drawn about the means, or are those of a transcript.
@@ -89,30 +91,38 @@ class GaussianSteps(Transcribed):
         return gaussian_loss(transcript, one, two, self.step_scales)
 
 
-class ReleasesBasis:
-    """A mechanism whose release is a basis, shape (d, k).
-
-    Its `n_components`, k, is at least 1 and at most d.
-    """
-
-    if TYPE_CHECKING:
-
-        @property
-        def n_components(self) -> int:
-            """K."""
+class ReleasesComponents(ABC):
+    """A mechanism whose release is principal components, as many as it makes."""
 
     @property
+    @abstractmethod
     def rank(self) -> int:
         """The number of components, k."""
-        return self.n_components
 
     def components(self, releases: Array, n_components: int) -> Array:
         """Return the bases, shape (..., d, k); k is that of the mechanism."""
         check_components(n_components, self.rank)
         return releases
 
+    def _shaped(self, bases: Array) -> Array:
+        """Return bases, shape (..., d, k), in the shape that is released."""
+        return bases
 
-class ReleasesVector:
+
+class ReleasesBasis(ReleasesComponents):
+    """A mechanism whose release is a basis, shape (d, k).
+
+    Its `n_components`, k, is at least 1 and at most d.
+    """
+
+    n_components: int
+
+    @property
+    def rank(self) -> int:
+        return self.n_components
+
+
+class ReleasesVector(ReleasesComponents):
     """A mechanism whose release is a unit vector, shape (d,)."""
 
     several: ClassVar[str] = ""
@@ -125,8 +135,10 @@ class ReleasesVector:
 
     def components(self, releases: Array, n_components: int) -> Array:
         """Return the vectors as bases of one column, shape (..., d, 1)."""
-        check_components(n_components, self.rank)
-        return releases[..., np.newaxis]
+        return super().components(releases, n_components)[..., np.newaxis]
+
+    def _shaped(self, bases: Array) -> Array:
+        return bases[..., 0]
 
 
 def gaussian_loss(
@@ -231,9 +243,7 @@ def enough_rows(count: float) -> int:
 
 def end_of(walk: Iterator[list[Array]]) -> Array:
     """Return the last state of a walk, of which each step is [what is seen, state]."""
-    for _, state in walk:
-        last = state
-    return last
+    return deque(walk, maxlen=1)[0][1]
 
 
 def transcribed(walk: Iterator[list[Array]]) -> dict[str, Array]:

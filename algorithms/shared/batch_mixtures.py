@@ -116,51 +116,37 @@ def multinomial_numbers(counts: NDArray[np.intp], batch_size: int) -> BatchNumbe
     return BatchNumbers(numbers, logs)
 
 
-@dataclass(frozen=True, eq=False)
 class MixturePair:
-    """The mixtures of two datasets over the distinct rows that either has, (m, D).
+    """The mixtures of two datasets, of at most 4 distinct rows together.
 
-    Each is the law of a batch, and the deviation of the noise.
+    The law of a batch is given for how often each distinct row is in a dataset, and the
+    deviation of the noise for the number of rows; `rows` are the distinct ones, (m, D).
     """
 
-    rows: Array
-    ours: tuple[BatchNumbers, float]
-    theirs: tuple[BatchNumbers, float]
-
-    @classmethod
-    def between(
-        cls,
+    def __init__(
+        self,
         ours: Array,
         theirs: Array,
         *,
         law: Callable[[NDArray[np.intp]], BatchNumbers],
         sigma: Callable[[int], float],
-    ) -> "MixturePair":
-        """Return the contrast of two datasets, of at most 4 distinct rows together.
-
-        The law of a batch is given for how often each distinct row is in a dataset, and
-        the deviation of the noise for the number of rows.
-        """
-        distinct, inverse = np.unique(
-            np.vstack([ours, theirs]), axis=0, return_inverse=True
-        )
-        if len(distinct) > _MAX_ROWS:
+    ) -> None:
+        both = np.vstack([ours, theirs])
+        self.rows, inverse = np.unique(both, axis=0, return_inverse=True)
+        if len(self.rows) > _MAX_ROWS:
             raise UnsupportedError(
                 f"the likelihood is a short sum for at most {_MAX_ROWS} distinct rows, "
-                f"got {len(distinct)}"
+                f"got {len(self.rows)}"
             )
-        kinds = inverse.ravel()
-        first, second = (
-            (law(np.bincount(kind, minlength=len(distinct))), sigma(len(kind)))
-            for kind in (kinds[: len(ours)], kinds[len(ours) :])
-        )
-        return cls(distinct, first, second)
+        self._sides = [
+            (law(np.bincount(kind, minlength=len(self.rows))), sigma(len(kind)))
+            for kind in np.split(inverse.ravel(), [len(ours)])
+        ]
 
     def loss(self, inner: Array, gram: Array) -> Array:
         """Return log(density on ours/density on theirs); see `BatchNumbers`."""
         here, there = (
-            numbers.log_likelihood(inner, gram, sigma)
-            for numbers, sigma in (self.ours, self.theirs)
+            numbers.log_likelihood(inner, gram, sigma) for numbers, sigma in self._sides
         )
         return np.asarray(here - there)
 

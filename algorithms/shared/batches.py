@@ -145,10 +145,9 @@ class PoissonBatches(RandomBatches):
     def drawing(self, rows: Array, rng: Rng) -> Drawing:
         count, padded = rows.shape[-2], padded_with_zeros(rows)
 
-        def draw(trials: int) -> Array:
-            return taken(padded, poisson_batches(count, self.rate, trials, rng=rng))
-
-        return draw
+        return lambda trials: taken(
+            padded, poisson_batches(count, self.rate, trials, rng=rng)
+        )
 
     def numbers(self, counts: Indices) -> BatchNumbers:
         return poisson_numbers(counts, self.rate)
@@ -191,11 +190,7 @@ class WithReplacement(RandomBatches):
     def drawing(self, rows: Array, rng: Rng) -> Drawing:
         count = rows.shape[-2]
         size = self.size_for(count)
-
-        def draw(trials: int) -> Array:
-            return taken(rows, rng.integers(count, size=(trials, size)))
-
-        return draw
+        return lambda trials: taken(rows, rng.integers(count, size=(trials, size)))
 
     def numbers(self, counts: Indices) -> BatchNumbers:
         return multinomial_numbers(counts, self.size_for(int(counts.sum())))

@@ -102,10 +102,8 @@ class _HandingOn(classmethod):  # type: ignore[type-arg]
             for each in whole.parameters.values()
             if each.kind is not Parameter.VAR_KEYWORD
         ]
-        made, source = (
-            set(defaults),
-            getattr(kind, self._to, None) if self._to else kind,
-        )
+        made = set(defaults)
+        source = getattr(kind, self._to, None) if self._to else kind
         known = fields(source) if is_dataclass(source) else ()
         types = get_type_hints(source) if known else {}
         for each in known:
@@ -117,14 +115,8 @@ class _HandingOn(classmethod):  # type: ignore[type-arg]
                 made.add(each.name)
                 default = None
             default = Parameter.empty if default is MISSING else default
-            shown.append(
-                Parameter(
-                    each.name,
-                    Parameter.KEYWORD_ONLY,
-                    default=default,
-                    annotation=types[each.name],
-                )
-            )
+            one = Parameter(each.name, Parameter.KEYWORD_ONLY, default=default)
+            shown.append(one.replace(annotation=types[each.name]))
         if self._also:
             more = signature(getattr(kind, self._also)).parameters.values()
             shown += [each for each in more if each.kind is Parameter.KEYWORD_ONLY]

@@ -196,17 +196,15 @@ class CalibratedSplit(Split):
     def budget(self, name: str) -> BudgetTree:
         escape = self.escape_share * self.delta
         total = self._total_mu(1, escape)
-        parts = []
-        for part, share in (
-            ("d histograms", self.histogram_share),
-            ("mean of truncated vectors", 1 - self.histogram_share),
+        parts, but = [], f" but for thresholds, delta {escape:.4g}"
+        for part, share, more in (
+            ("d histograms", self.histogram_share, but),
+            ("mean of truncated vectors", 1 - self.histogram_share, ""),
         ):
             mu = sqrt(share) * total
             epsilon = gaussian_epsilon(self.delta - escape, mu)
-            parts.append(BudgetTree(part, epsilon, self.delta, note=f"{mu:.4g}-GDP"))
-        parts[0] = replace(
-            parts[0], note=f"{parts[0].note} but for thresholds, delta {escape:.4g}"
-        )
+            note = f"{mu:.4g}-GDP{more}"
+            parts.append(BudgetTree(part, epsilon, self.delta, note=note))
         note = f"{total:.4g}-GDP and thresholds"
         if self.uses > 1:
             note += f", {self.uses} uses of the same rows together"
@@ -248,12 +246,10 @@ class PublishedSplit(Split):
     def noise(self, dimension: int) -> MeanNoise:
         d = check_count("dimension", dimension)
         each = self.epsilon / (4 * sqrt(2 * d * log(4 / self.delta)))
-        return MeanNoise(
-            CountNoise.as_published(each, self.delta / (4 * d)),
-            # The constant that the window needs is that of the classical mechanism.
-            classical_mu(self.epsilon / 2, self.delta / 2)
-            * (RANGE_CONSTANT / self.constant),
-        )
+        counts = CountNoise.as_published(each, self.delta / (4 * d))
+        # The constant that the window needs is that of the classical mechanism.
+        mu = classical_mu(self.epsilon / 2, self.delta / 2)
+        return MeanNoise(counts, mu * (RANGE_CONSTANT / self.constant))
 
     def budget(self, name: str) -> BudgetTree:
         half = self.epsilon / 2, self.delta / 2

@@ -71,7 +71,7 @@ from dpaudit.algorithms.streaming.mean_budget import (
 )
 from dpaudit.algorithms.streaming.moments import FixedGradients, Gradients
 from dpaudit.algorithms.streaming.thresholded_counts import SparseCounts
-from dpaudit.algorithms.streaming.windows import DEFAULT_TAIL, Tail, Window
+from dpaudit.algorithms.streaming.windows import DEFAULT_TAIL, Window
 from dpaudit.arrays import Array
 from dpaudit.validation import Checked, Positive, check_length, check_matrix
 
@@ -254,12 +254,10 @@ class MeanEstimation(Batched[ArrayLike], Checked):
         return releases
 
 
-def mean_with_constant_8(
-    epsilon: float, delta: float, *, tail: Tail = DEFAULT_TAIL, eigenvalue: float = 1.0
-) -> MeanEstimation:
+def mean_with_constant_8(epsilon: float, delta: float) -> MeanEstimation:
     """Return a planted bug: two thirds of the noise that the promise needs."""
     split = SplitWithConstant8(epsilon, delta, histogram_share=0.05)
-    return MeanEstimation(split=split, tail=tail, eigenvalue=eigenvalue)
+    return MeanEstimation(split=split)
 
 
 def _centres(labels: Array, widths: Array, reach: Array) -> Array:

@@ -40,7 +40,6 @@ the part of x x^T w that is orthogonal to w. So all rows but one point the same 
 which makes w known (up to its sign), and the one that differs lies obliquely to them.
 """
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil, sqrt
@@ -51,6 +50,7 @@ import numpy as np
 from dpaudit import Claim, InputError, Pair
 from dpaudit.algorithms.shared.bases import (
     ReleasesBasis,
+    ReleasesComponents,
     ReleasesVector,
     Rng,
     Values,
@@ -81,7 +81,7 @@ _SIGNAL = 6.0  # by how much the sum of a batch of the worst pair exceeds its no
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyOja(TakesSteps, OnProducts, GaussianCalibrated):
+class NoisyOja(ReleasesComponents, TakesSteps, OnProducts, GaussianCalibrated):
     """Oja's algorithm on disjoint batches, with normal noise in every step.
 
     Parameters
@@ -119,18 +119,6 @@ class NoisyOja(TakesSteps, OnProducts, GaussianCalibrated):
         made = cls(sigma=1.0, claim=claim, **fields)
         return replace(made, sigma=made.sensitivity_of(made.rank) / mu)
 
-    @property
-    @abstractmethod
-    def rank(self) -> int:
-        """k, the number of columns of V."""
-
-    def _shaped(self, bases: Array) -> Array:
-        """Return bases in the shape that is released."""
-        return bases
-
-    def _bases(self, released: Array) -> Array:
-        return released
-
     def draw(self, data: Stream, size: int, *, rng: Rng) -> Array:
         moments = self.read(data)
         bases = drawn_in_parts(
@@ -154,8 +142,9 @@ class NoisyOja(TakesSteps, OnProducts, GaussianCalibrated):
     def step_means(self, transcript: Values, data: Stream) -> Values:
         """Return the sums without their noise, given what was seen before each."""
         moments = self.read(data)
-        basis = self._bases(transcript["start"])
-        steps = self._bases(transcript["steps"])
+        basis, steps = (
+            self.components(transcript[name], self.rank) for name in ("start", "steps")
+        )
         means = np.empty(steps.shape)
         for step, eta in enumerate(self._rates(moments)):
             means[:, step] = self._sum(moments, step, basis)
@@ -217,9 +206,8 @@ class NoisyOja(TakesSteps, OnProducts, GaussianCalibrated):
 
     def _rates(self, moments: Moments) -> Array:
         """Return eta_t/B."""
-        return self.step_sizes.sizes(self.iterations) / (
-            moments.count // self.iterations
-        )
+        batch = moments.count // self.iterations
+        return self.step_sizes.sizes(self.iterations) / batch
 
     def _sum(self, moments: Moments, step: int, basis: Array) -> Array:
         batch = moments.count // self.iterations
@@ -262,12 +250,6 @@ class MinibatchOja(ReleasesVector, NoisyOja):
     """
 
     several: ClassVar[str] = "block-oja"
-
-    def _shaped(self, bases: Array) -> Array:
-        return bases[..., 0]
-
-    def _bases(self, released: Array) -> Array:
-        return released[..., None]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,6 @@ the number of groups and the width of the windows.
 A component has the sign by which its largest entry, in absolute value, is positive.
 """
 
-from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +31,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit import Claim, InputError, Pair
 from dpaudit.algorithms.shared.bases import (
+    ReleasesComponents,
     ReleasesVector,
     Rng,
     Values,
@@ -82,7 +82,7 @@ class RowBatch(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MinibatchPCA(TakesSteps, OnStream):
+class MinibatchPCA(ReleasesComponents, TakesSteps, OnStream):
     """Principal components by Oja steps with private means of gradients.
 
     Parameters
@@ -147,11 +147,6 @@ class MinibatchPCA(TakesSteps, OnStream):
         return cls(scale_finder=finder, **fields)
 
     @property
-    @abstractmethod
-    def rank(self) -> int:
-        """k, the number of components."""
-
-    @property
     def budget(self) -> BudgetTree:
         """Who spends what: batches read disjoint rows, and so do their halves."""
         batch = self.of_halves("a batch", self._scale_budget, self.mean.budget)
@@ -173,11 +168,7 @@ class MinibatchPCA(TakesSteps, OnStream):
         return count // steps, steps
 
     def draw(self, data: Stream, size: int, *, rng: Rng) -> Array:
-        return self._released(self._draw(data, size, rng)["components"])
-
-    def _released(self, bases: Array) -> Array:
-        """Return bases, shape (size, d, k), in the shape that is released."""
-        return bases
+        return self._shaped(self._draw(data, size, rng)["components"])
 
     def transcript(self, data: Stream, size: int, *, rng: Rng) -> Values:
         """Return every estimate on the way of `size` independent runs.
@@ -329,9 +320,6 @@ class OneComponent(ReleasesVector, MinibatchPCA):
         chained = (batch for part in ([first], rest) for batch in part)
         vectors, _, _ = self._component(chained, rates, start, rng=rng)
         return vectors[0]
-
-    def _released(self, bases: Array) -> Array:
-        return bases[:, :, 0]
 
     def _batch(self, items: Array) -> RowBatch:
         return RowBatch(self.read(items), 0, len(items))

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import InputError, Relation
-from dpaudit.algorithms.shared.bases import Batched
+from dpaudit.algorithms.shared.bases import Batched, slices
 from dpaudit.algorithms.streaming.moment_products import (
     WORK,
     Moments,
@@ -323,9 +323,8 @@ def _check_entries(name: str, held: NDArray[np.generic], *, squares: bool) -> No
 
     So that no product of an item with a unit vector overflows, whatever is rounded.
     """
-    width = max(1, WORK // held[0].size)
-    for first in range(0, len(held), width):
-        part = np.asarray(held[first : first + width], dtype=np.float64)
+    for some in slices(len(held), WORK // held[0].size):
+        part = np.asarray(held[some], dtype=np.float64)
         part = part.reshape(len(part), -1)
         with np.errstate(over="ignore", invalid="ignore"):
             # Summed as one, a NaN, an infinity or a large square anywhere shows.
@@ -335,13 +334,13 @@ def _check_entries(name: str, held: NDArray[np.generic], *, squares: bool) -> No
             square = np.einsum("ij,ij->i", part, part) <= _LARGEST
         if not finite.all():
             raise InputError(
-                f"{name} must be finite, but item {first + int(np.argmin(finite))} "
-                "has a NaN or infinity"
+                f"{name} must be finite, but item "
+                f"{some.start + int(np.argmin(finite))} has a NaN or infinity"
             )
         if squares and not square.all():
             raise InputError(
                 f"{name} must have squares that sum to 2^1000 at most, but those of "
-                f"item {first + int(np.argmin(square))} are larger"
+                f"item {some.start + int(np.argmin(square))} are larger"
             )
 
 

@@ -146,10 +146,11 @@ class Oja(ReleasesVector, Batched[Stream], Checked):
                 f"{self.batch_size}"
             )
         rates = self.step_sizes.sizes(moments.count // self.batch_size)
+        d = moments.dimension
         return drawn_in_parts(
             size,
-            (moments.dimension,),
-            _WORK // moments.dimension,
+            (d,),
+            _WORK // d,
             lambda number: self._run(moments, rates, number, rng),
         )
 
@@ -275,12 +276,9 @@ class PrivateOja(ReleasesVector, TakesSteps, OnProducts):
                 return _one_by_one(*self._parts(moments, 1, rng), self.clip)
             return end_of(self._walk(moments, number, rng))
 
-        return drawn_in_parts(
-            size,
-            (moments.dimension,),
-            min(_ORDERS // moments.count, _WORK // moments.dimension),
-            some,
-        )
+        d = moments.dimension
+        width = min(_ORDERS // moments.count, _WORK // d)
+        return drawn_in_parts(size, (d,), width, some)
 
     def transcript(self, data: Stream, size: int, *, rng: Rng) -> Values:
         """Return the ``start``, w_0, and the ``steps`` of `size` independent runs.

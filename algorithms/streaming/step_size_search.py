@@ -36,6 +36,7 @@ docs/streaming.md#where-we-differ-from-the-paper.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from math import sqrt
 from typing import Any, ClassVar, Self
 
@@ -198,13 +199,11 @@ class StepSizeSearch(ReleasesVector, OnProducts):
             row_norm=self.row_norm,
             clip=self.clip,
         ).worst_case(dimension)
-        judges = 1
-        while int(self.share * (len(one.data) + judges)) > judges:
-            judges += 1
-        if not int(self.share * (len(one.data) + judges)):
+        n = len(one.data)
+        judges = next(each for each in count(1) if int(self.share * (n + each)) <= each)
+        if not int(self.share * (n + judges)):
             raise UnsupportedError(
-                f"no pair is made for a share of {self.share:g}, which is no row of "
-                f"{len(one.data)}"
+                f"no pair is made for a share of {self.share:g}, which is no row of {n}"
             )
         rest = np.repeat(one.data[:1], judges, axis=0)
         first, second = (
@@ -214,12 +213,11 @@ class StepSizeSearch(ReleasesVector, OnProducts):
 
     def read(self, data: Stream) -> Moments:
         moments = super().read(data)
-        count = moments.count
-        judges = int(self.share * count)
-        if not judges or count - judges < self.iterations:
+        judges = int(self.share * moments.count)
+        if not judges or moments.count - judges < self.iterations:
             raise InputError(
                 f"data must have at least {self.iterations} rows to run on, and one to "
-                f"judge by, a share {self.share:g} of all, got {count}"
+                f"judge by, a share {self.share:g} of all, got {moments.count}"
             )
         return moments
 

@@ -151,11 +151,9 @@ class TopEigenvalue(Batched[ArrayLike], Checked):
 
     def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         counts = self._counts(FixedGradients(check_matrix("data", data)), None)
+        width = _CHUNK // len(counts.counts)
         return drawn_in_parts(
-            size,
-            (),
-            _CHUNK // len(counts.counts),
-            lambda number: self._release(counts.repeated(number), rng),
+            size, (), width, lambda number: self._release(counts.repeated(number), rng)
         )
 
     def worst_case(self, dimension: int | None = None) -> Pair:

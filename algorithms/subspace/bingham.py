@@ -69,8 +69,6 @@ about (d sum w_i^2)^(-1/2). It is 1 for equal eigenvalues; the least value that 
 is the limit for one dominant direction, about 0.86/sqrt(d): 0.06 at d = 200.
 """
 
-from dataclasses import dataclass, field
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
@@ -176,7 +174,6 @@ def _mean_density(weights: Array) -> Array:
 _TRIES = 3.0  # proposals for a single draw, in units of those expected to be needed
 
 
-@dataclass(frozen=True, eq=False)
 class VectorBingham:
     """The distribution on the unit sphere with density proportional to exp(u^T S u).
 
@@ -197,24 +194,16 @@ class VectorBingham:
     0.54
     """
 
-    matrix: Array
-    _values: Array = field(init=False, repr=False)
-    _vectors: Array = field(init=False, repr=False)
-    _weights: Array = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        matrix = check_symmetric("matrix", self.matrix)
+    def __init__(self, matrix: ArrayLike) -> None:
+        matrix = check_symmetric("matrix", matrix)
         if matrix.ndim > 3:
             raise InputError(
                 f"matrix must have shape (d, d) or (m, d, d), got {matrix.shape}"
             )
-        matrix = (matrix + np.swapaxes(matrix, -1, -2)) / 2
-        values, vectors = np.linalg.eigh(matrix)
-        _, weights = envelope(values.reshape(-1, values.shape[-1]))
-        object.__setattr__(self, "matrix", matrix)
-        object.__setattr__(self, "_values", values)
-        object.__setattr__(self, "_vectors", vectors.reshape(-1, *matrix.shape[-2:]))
-        object.__setattr__(self, "_weights", weights)
+        self.matrix: Array = (matrix + np.swapaxes(matrix, -1, -2)) / 2
+        values, vectors = np.linalg.eigh(self.matrix)
+        self._vectors = vectors.reshape(-1, *matrix.shape[-2:])
+        self._weights = envelope(values.reshape(-1, values.shape[-1]))[1]
 
     @property
     def acceptance(self) -> Array:

@@ -76,7 +76,7 @@ pure epsilon of the pair is exact.
 """
 
 from abc import ABC
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -98,28 +98,18 @@ _FEWEST_TRIES = 16
 _SHARPNESS = 1000.0  # of the smooth minimum
 
 
-@dataclass(frozen=True, eq=False)
 class MatrixACG:
     """Rejection from a matrix ACG law, for the spans of matrix Bingham draws.
 
     The eigenvalues of S have any order; its eigenvectors are the basis vectors.
     """
 
-    values: ArrayLike
-    k: int
-    _gaps: Array = field(init=False, repr=False)
-    _omega: Array = field(init=False, repr=False)
-    _log_bound: float = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        values = np.asarray(self.values, dtype=np.float64)
-        k = check_count("k", self.k, maximum=len(values))
-        order = np.argsort(-values)
-        omega, log_bound = _envelope(-values[order], k)
-        object.__setattr__(self, "_gaps", -values)
-        object.__setattr__(self, "_omega", np.empty(len(values)))
-        self._omega[order] = omega
-        object.__setattr__(self, "_log_bound", log_bound)
+    def __init__(self, values: ArrayLike, k: int) -> None:
+        self._gaps = -np.asarray(values, dtype=np.float64)
+        self.k = check_count("k", k, maximum=len(self._gaps))
+        order = np.argsort(self._gaps)
+        self._omega = np.empty(len(self._gaps))
+        self._omega[order], self._log_bound = _envelope(self._gaps[order], self.k)
 
     def propose(self, size: int, *, rng: Rng) -> Array:
         """Return frames whose spans have the matrix ACG law, shape (size, d, k)."""

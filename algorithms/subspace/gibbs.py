@@ -96,23 +96,14 @@ class PlaneRotations:
             self._rows = np.take_along_axis(self._rows, of_rows, axis=0)
             values = self._values[self._order]
             for first, second in self._rounds:
-                self._turn(first, second, values[first] - values[second], rng=rng)
-
-    def _turn(
-        self,
-        first: NDArray[np.int_],
-        second: NDArray[np.int_],
-        gaps: Array,
-        *,
-        rng: Rng,
-    ) -> None:
-        one, two = self._rows[first], self._rows[second]
-        x = gaps / 2 * ((one - two) * (one + two)).sum(axis=-1)
-        y = gaps * (one * two).sum(axis=-1)
-        angle = (np.arctan2(y, x) + rng.vonmises(0.0, np.hypot(x, y))) / 2
-        cosine, sine = np.cos(angle)[..., np.newaxis], np.sin(angle)[..., np.newaxis]
-        self._rows[first] = cosine * one + sine * two
-        self._rows[second] = cosine * two - sine * one
+                gaps = values[first] - values[second]
+                one, two = self._rows[first], self._rows[second]
+                x = gaps / 2 * ((one - two) * (one + two)).sum(axis=-1)
+                y = gaps * (one * two).sum(axis=-1)
+                angle = (np.arctan2(y, x) + rng.vonmises(0.0, np.hypot(x, y))) / 2
+                cosine, sine = np.cos(angle)[..., None], np.sin(angle)[..., None]
+                self._rows[first] = cosine * one + sine * two
+                self._rows[second] = cosine * two - sine * one
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -94,22 +94,12 @@ from dpaudit.validation import (
     check_count,
     check_fraction,
     check_length,
-    check_norm,
     check_positive,
 )
 
 __all__ = ["LaplacePowerMethod", "PowerMethod"]
 
 DEFAULT_ITERATIONS = 4
-
-
-def step_sensitivity(
-    n_components: int, relation: Relation | str, row_norm: float = 1.0
-) -> float:
-    """Return the Frobenius sensitivity of A V over all orthonormal V with k columns."""
-    two_rows = Relation.parse(relation) is Relation.REPLACE_ONE
-    unit = sqrt(2) if two_rows and check_count("n_components", n_components) > 1 else 1
-    return unit * check_norm("row_norm", row_norm) ** 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,8 +116,9 @@ class NoisyPowerMethod(SubspaceMechanism, ABC):
 
     @property
     def step_sensitivity(self) -> float:
-        """Delta, of one product A V."""
-        return step_sensitivity(self.n_components, self.relation, self.row_norm)
+        """Delta, of one product A V over all orthonormal V, in Frobenius norm."""
+        twice = self.relation is Relation.REPLACE_ONE and self.n_components > 1
+        return (sqrt(2) if twice else 1) * self.row_norm**2
 
     @abstractmethod
     def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:

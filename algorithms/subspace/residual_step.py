@@ -91,6 +91,7 @@ from dpaudit.algorithms.shared.bases import (
     GaussianSteps,
     ReleasesBasis,
     Rng,
+    Run,
     Values,
     answered,
     check_rank,
@@ -118,7 +119,6 @@ __all__ = ["ResidualStepPCA"]
 _COUNT = 0.1  # t: of a row in the noisy number of rows, where its second moment has 1
 _NUMBERS = 2**19  # of residuals that are held at a time
 
-
 _Shares: TypeAlias = Annotated[tuple[float, ...], partial(check_shares, 2)]
 
 
@@ -126,9 +126,9 @@ class Described(NamedTuple):
     """A basis, (d, k), its second moments, (k,), if it was found, and the trace."""
 
     basis: Array
-    variances: Array
-    found: bool
-    total: float
+    variances: Array | None
+    found: bool = True
+    total: float = float("nan")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,7 +249,7 @@ class ResidualStepPCA(GaussianSteps, ReleasesBasis, OnClippedRows, GaussianCalib
         source: Rng | Values,
         found: Gram | None = None,
         times: float = 1.0,
-    ) -> tuple[dict[str, Array], dict[str, Array], Array]:
+    ) -> Run:
         """Return what any such mechanism does.
 
         The second moment of the clipped rows may be given, and each row stand for so

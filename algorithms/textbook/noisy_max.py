@@ -145,14 +145,11 @@ class NoisyMax1(_PlaceOfMax):
 
     def _log_chances(self, answers: Array) -> Array:
         others_below = np.full((1, self.queries - 1), BELOW)
-        return np.concatenate(
-            [
-                StreamLaw(
-                    np.delete(answers, place), float(answer), self.scale, self.scale
-                ).log_mass(others_below)
-                for place, answer in enumerate(answers)
-            ]
+        laws = (
+            StreamLaw(np.delete(answers, place), float(answer), self.scale, self.scale)
+            for place, answer in enumerate(answers)
         )
+        return np.concatenate([law.log_mass(others_below) for law in laws])
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return (1, A, ..., A) and (0, A + 1, ..., A + 1): approached on {0}."""

@@ -156,12 +156,8 @@ class OpenDPPCA(_OpenDP, base.PCAMechanism):
     def _sampler(self, data: ArrayLike, rng: Rng) -> base.Sampler:
         rows = self._rows(data)
         size, dimension = rows.shape
-
-        def fit() -> dict[str, Array]:
-            model = self.model(dimension, size).fit(rows)
-            return base.read_off(model, "mean", "components", *base.VARIANCES)
-
-        return fit
+        shown = "mean", "components", *base.VARIANCES
+        return lambda: base.read_off(self.model(dimension, size).fit(rows), *shown)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from dpaudit import ApproxDP, Claim, InputError, Pair, Relation, UnsupportedError
-from dpaudit.algorithms.shared.bases import Batched, Rng, Values
+from dpaudit.algorithms.shared.bases import Batched, Rng, Values, slices
 from dpaudit.algorithms.shared.batch_mixtures import MixturePair
 from dpaudit.algorithms.shared.batches import Batches, PoissonBatches, RandomBatches
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
@@ -168,15 +168,15 @@ class DPSGD(Batched[ArrayLike], Checked):
         """Yield noisy sums: of which runs, in which step, and the sums, (runs, d)."""
         count, d = len(rows), rows.shape[1] - 1
         rate = self.learning_rate / self.denominator(count)
-        width = max(1, int(_WORK // ((1 + self.batches.size_for(count)) * (d + 1))))
-        for first in range(0, size, width):
+        width = int(_WORK // ((1 + self.batches.size_for(count)) * (d + 1)))
+        for some in slices(size, width):
             drawing = self.batches.drawing(rows, rng)
-            weights = np.zeros((min(width, size - first), d))
+            weights = np.zeros((some.stop - some.start, d))
             for step in range(self.iterations):
                 noisy = rng.standard_normal((len(weights), d))
                 noisy *= self.noise_scale(count)
                 noisy += self.summed(drawing(len(weights)), weights)
-                yield slice(first, first + width), step, noisy
+                yield some, step, noisy
                 weights += rate * noisy
 
     def rows(self, data: ArrayLike) -> Array:
@@ -222,9 +222,8 @@ class DPSGD(Batched[ArrayLike], Checked):
         ours, theirs = self.rows(data), self.rows(other)
         if not isinstance(self.batches, RandomBatches):
             raise UnsupportedError(f"no likelihood is known for {self.batches!r}")
-        sides = MixturePair.between(
-            ours, theirs, law=self.batches.numbers, sigma=self.noise_scale
-        )
+        law, sigma = self.batches.numbers, self.noise_scale
+        sides = MixturePair(ours, theirs, law=law, sigma=sigma)
         steps = transcript["steps"]
         rate = self.learning_rate / self.denominator(len(ours))
         total, weights = np.zeros(len(steps)), np.zeros(steps[:, 0].shape)

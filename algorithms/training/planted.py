@@ -19,7 +19,9 @@ an accountant that does not know of it.
   their noise.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from itertools import cycle
 from math import sqrt
 from typing import Any, ClassVar, Self
 
@@ -50,15 +52,20 @@ class _Planted(DPSGD):
 
     relation: ClassVar[Relation] = Relation.ADD_REMOVE  # type: ignore[misc]
 
+    _noise_for: ClassVar[Mapping[str, Any]] = {}
+    """What steps it hides, where they are not those of `DPSGD.calibrated`."""
+
     @classmethod
     def planted(cls, epsilon: float, delta: float) -> Self:
         """Return the mistake, with the noise of `DPSGD.calibrated` and its claim."""
-        return cls(**cls._parts(DPSGD.calibrated(epsilon, delta)))
+        right = DPSGD.calibrated(epsilon, delta, **cls._noise_for)
+        parts = {each.name: getattr(right, each.name) for each in fields(right)}
+        del parts["relation"]
+        return cls(**parts | {"batches": cls._batches(_poisson(right))})
 
-    @classmethod
-    def _parts(cls, right: DPSGD) -> dict[str, Any]:
-        names = {field.name for field in fields(right)} - {"relation"}
-        return {name: getattr(right, name) for name in names}
+    @staticmethod
+    def _batches(right: PoissonBatches) -> Batches:
+        return right
 
     def transcript_loss(
         self, transcript: Values, data: ArrayLike, other: ArrayLike
@@ -68,15 +75,14 @@ class _Planted(DPSGD):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchClippedSGD(_Planted):
-    """Sums clipped as a whole."""
+    """Sums clipped as a whole, with noise for ten steps on all rows."""
 
-    @classmethod
-    def planted(cls, epsilon: float, delta: float) -> Self:
-        """Return the mistake, with noise for ten steps on all rows."""
-        right = DPSGD.calibrated(
-            epsilon, delta, rows=100, batch_size=100, iterations=10, learning_rate=0.01
-        )
-        return cls(**cls._parts(right))
+    _noise_for: ClassVar[Mapping[str, Any]] = {
+        "rows": 100,
+        "batch_size": 100,
+        "iterations": 10,
+        "learning_rate": 0.01,
+    }
 
     def summed(self, rows: Array, weights: Array) -> Array:
         lengths = self.gradient_lengths(rows, weights)
@@ -127,31 +133,19 @@ class RowsInTurn(Batches):
         return self.batch_size
 
     def drawing(self, rows: Array, rng: Rng) -> Drawing:
-        step = -1
-
-        def draw(trials: int) -> Array:
-            nonlocal step
-            step = (step + 1) % self.epoch
-            return rows[step :: self.epoch]
-
-        return draw
+        firsts = cycle(range(self.epoch))
+        return lambda trials: rows[next(firsts) :: self.epoch]
 
 
 @dataclass(frozen=True, kw_only=True)
 class FixedBatchSGD(_Planted):
-    """Batches of fixed rows, with noise for random ones."""
+    """Batches of fixed rows, with noise for random ones of ten large steps."""
 
-    @classmethod
-    def planted(cls, epsilon: float, delta: float) -> Self:
-        """Return the mistake, with noise for an epoch of ten large steps."""
-        right = DPSGD.calibrated(epsilon, delta, iterations=10, learning_rate=10.0)
-        return cls(**cls._parts(right))
+    _noise_for: ClassVar[Mapping[str, Any]] = {"iterations": 10, "learning_rate": 10.0}
 
-    @classmethod
-    def _parts(cls, right: DPSGD) -> dict[str, Any]:
-        poisson = _poisson(right)
-        in_turn = RowsInTurn(round(1 / poisson.rate), poisson.batch_size)
-        return super()._parts(right) | {"batches": in_turn}
+    @staticmethod
+    def _batches(right: PoissonBatches) -> Batches:
+        return RowsInTurn(round(1 / right.rate), right.batch_size)
 
     def transcript_loss(
         self, transcript: Values, data: ArrayLike, other: ArrayLike
@@ -193,11 +187,9 @@ class _CountedBatches(PoissonBatches):
 class PrivateCountSGD(_Planted):
     """A number of rows for a public number."""
 
-    @classmethod
-    def _parts(cls, right: DPSGD) -> dict[str, Any]:
-        poisson = _poisson(right)
-        counted = _CountedBatches(rate=poisson.rate, batch_size=poisson.batch_size)
-        return super()._parts(right) | {"batches": counted}
+    @staticmethod
+    def _batches(right: PoissonBatches) -> Batches:
+        return _CountedBatches(rate=right.rate, batch_size=right.batch_size)
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return one row of zeros, and two: nothing but their number moves anything."""

@@ -179,13 +179,10 @@ def _regression(shown: str, *, intercept: bool) -> None:
         stated="models/linear_regression.py:182",
     )
     def regression(data: Any, rng: Any) -> Any:
-        made = (
-            _models()
-            .LinearRegression(
-                epsilon=1.0, bounds_X=_UNIT, bounds_y=_UNIT, fit_intercept=intercept
-            )
-            .fit(data[:, :1], data[:, 1])
+        made = _models().LinearRegression(
+            epsilon=1.0, bounds_X=_UNIT, bounds_y=_UNIT, fit_intercept=intercept
         )
+        made.fit(data[:, :1], data[:, 1])
         return np.append(made.coef_, made.intercept_) if intercept else made.coef_
 
 

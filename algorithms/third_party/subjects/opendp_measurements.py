@@ -51,8 +51,8 @@ def _list(
         return made()(read(data))
 
 
-def _vector(dp: Any) -> Any:
-    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
+def _vector(dp: Any, **size: int) -> Any:
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), **size)
     return domain, dp.symmetric_distance()
 
 
@@ -61,17 +61,12 @@ def _sum(dp: Any) -> Any:
 
 
 def _sized(dp: Any) -> Any:
-    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=8)
-    return (domain, dp.symmetric_distance()) >> dp.t.then_clamp((0.0, 1.0))
+    return _vector(dp, size=8) >> dp.t.then_clamp((0.0, 1.0))
 
 
 def _counts(dp: Any) -> Any:
     domain = dp.vector_domain(dp.atom_domain(T=int))
     return (domain, dp.symmetric_distance()) >> dp.t.then_count_by_categories([0, 1, 2])
-
-
-def _integers(data: Any) -> list[int]:
-    return [int(each) for each in data]
 
 
 _list(
@@ -99,7 +94,7 @@ _list(
     "then_count_by_categories.then_laplace",
     lambda dp: _counts(dp) >> dp.m.then_laplace(1.0),
     domain="codes:3:rows=8",
-    read=_integers,
+    read=lambda data: [int(each) for each in data],
 )
 _list(
     "make_noisy_max",

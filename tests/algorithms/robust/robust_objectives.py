@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from dpaudit.algorithms.robust.geometries import Entropic, Euclidean
-from dpaudit.algorithms.robust.objectives import reaper_term_sum, term_sum
+from dpaudit.algorithms.robust.objectives import Glad, Reaper
 
 TYPE_I_ERROR = 1e-9
 
@@ -21,7 +21,7 @@ def glad(rows, bases):
 def glad_gradient(rows, bases):
     """Return the Riemannian gradient of F, -(1/N) times the sum of all terms."""
     stack = bases.reshape(-1, *bases.shape[-2:])
-    return term_sum(rows, stack).reshape(bases.shape) / -len(rows)
+    return Glad().term_sum(rows, stack).reshape(bases.shape) / -len(rows)
 
 
 def reaper(rows, matrices):
@@ -32,7 +32,7 @@ def reaper(rows, matrices):
 def reaper_subgradient(rows, matrices):
     """Return a subgradient of G, -(1/N) times the sum of all terms."""
     stack = matrices.reshape(-1, *matrices.shape[-2:])
-    return reaper_term_sum(rows, stack).reshape(matrices.shape) / -len(rows)
+    return Reaper().term_sum(rows, stack).reshape(matrices.shape) / -len(rows)
 
 
 def frobenius_projection(matrices, n_components):

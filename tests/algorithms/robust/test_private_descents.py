@@ -38,7 +38,7 @@ from dpaudit.algorithms.robust.initialisation import (
     RandomMatrixStart,
     WishartStart,
 )
-from dpaudit.algorithms.robust.objectives import Reaper, reaper_term_sum, spherise
+from dpaudit.algorithms.robust.objectives import Reaper, spherise
 from dpaudit.algorithms.robust.parts import FixedNoise, PublishedNoise
 from dpaudit.algorithms.robust.private_mechanisms import (
     PrivateGradientReaper,
@@ -227,7 +227,7 @@ def test_noise_is_what_it_says_on_reaper(form):
     transcript = mechanism.transcript(rows, 2000, rng=rng(4))
     noisy, count = transcript["steps"][:, 0], len(rows)
     matrices = next(mechanism.replayed(transcript, count, 4))
-    term = reaper_term_sum(spherise(rows)[:1], matrices)
+    term = Reaper().term_sum(spherise(rows)[:1], matrices)
     term[:, range(4), range(4)] /= 1 if "published" in form else np.sqrt(2)
     term = term[:, *np.triu_indices(4)]
     if isinstance(mechanism, HasGaussianSteps):

@@ -21,12 +21,9 @@ from robust_objectives import (
 from seeded import rng
 
 from dpaudit.algorithms.robust import geometries
-from dpaudit.algorithms.robust.objectives import (
-    reaper_term_sum,
-    reaper_terms,
-    spherise,
-    term_sum,
-)
+from dpaudit.algorithms.robust.objectives import Glad, Reaper, reaper_terms, spherise
+
+term_sum, reaper_term_sum = Glad().term_sum, Reaper().term_sum
 
 
 def points_of_h(d, r, trials=1, seed=0, scale=1.0):

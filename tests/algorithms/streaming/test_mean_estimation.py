@@ -26,15 +26,10 @@ from dpaudit.algorithms.streaming.mean_budget import (
     SplitWithConstant8,
     laplace_scale,
 )
-from dpaudit.algorithms.streaming.mean_estimation import (
-    DEFAULT_TAIL,
-    MeanEstimation,
-    Tail,
-    _totals,
-)
+from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation, _totals
 from dpaudit.algorithms.streaming.moments import FixedGradients
 from dpaudit.algorithms.streaming.thresholded_counts import CountNoise
-from dpaudit.algorithms.streaming.windows import Ball
+from dpaudit.algorithms.streaming.windows import DEFAULT_TAIL, Ball, Tail
 from dpaudit.gaussian import classical_mu, gaussian_delta
 
 TYPE_I_ERROR = 1e-9

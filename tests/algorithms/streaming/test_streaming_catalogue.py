@@ -24,7 +24,6 @@ from dpaudit.algorithms import (
     TwoStagePCA,
 )
 from dpaudit.algorithms.streaming import mean_budget
-from dpaudit.algorithms.streaming.mean_estimation import mean_with_constant_8
 from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
 from dpaudit.algorithms.streaming.private_histogram import UnthresholdedHistogram
 
@@ -86,7 +85,7 @@ BAD = {
     | {"group_constant": (-1.0,)},
     (DPPCA.tuned,): {"scale_share": (0.0, 1.0), "n_components": (2,)},
     (TwoStagePCA.calibrated,): {"row_norm": (-1.0,), "scale_share": (1.0,)},
-    (*(MeanEstimation.calibrated, MeanEstimation.as_published), mean_with_constant_8): {
+    (MeanEstimation.calibrated, MeanEstimation.as_published): {
         "eigenvalue": (0.0,),
         "tail": (1.0,),
     },

@@ -14,7 +14,6 @@ from seeded import gram_schmidt, rng
 from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, Relation
 from dpaudit.algorithms import LaplacePowerMethod, PowerMethod
 from dpaudit.algorithms.subspace.base import orthonormalise
-from dpaudit.algorithms.subspace.power_method import step_sensitivity
 from dpaudit.attacks import GaussianTranscript, Target
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.subspace import second_moment
@@ -46,7 +45,8 @@ def test_no_step_moves_further(seed, d, relation, data):
     if data.draw(st.booleans()):
         first, second = (row @ basis @ basis.T for row in (first, second))
     product = change(first, second, relation) @ basis
-    bound = step_sensitivity(k, relation)
+    mechanism = PowerMethod.from_mu(1.0, n_components=k, relation=relation)
+    bound = mechanism.step_sensitivity
     assert np.linalg.norm(product) <= bound * (1 + 1e-12)
     assert np.abs(product).sum() <= np.sqrt(d * k) * bound * (1 + 1e-12)
 
@@ -214,9 +214,7 @@ def test_for_d_equal_to_k_a_step_moves_as_far_as_it_can(k, relation):
     assert pair.data.shape[1] == k
     assert pair.relation is relation
     difference = mechanism.moment(pair.data) - mechanism.moment(pair.neighbour)
-    assert np.linalg.norm(difference) == pytest.approx(
-        step_sensitivity(k, relation, 2.0)
-    )
+    assert np.linalg.norm(difference) == pytest.approx(mechanism.step_sensitivity)
 
 
 @pytest.mark.parametrize("kind", [PowerMethod, LaplacePowerMethod])
