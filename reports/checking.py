@@ -72,10 +72,8 @@ class Page(HTMLParser):
         self._level, self._section, self._head = 0, "", False
         self.feed(html)
         self.close()
-        told = [
-            (1, f"id {i!r} is used {n} times") for i, n in self.ids.items() if n > 1
-        ]
-        self.faults += told
+        twice = ((i, n) for i, n in self.ids.items() if n > 1)
+        self.faults += [(1, f"id {i!r} is used {n} times") for i, n in twice]
         for what in ("<title>", "lang on <html>", '<meta name="viewport">', "<h1>"):
             if what not in self._there:
                 self.faults.append((1, f"the page has no {what}"))
@@ -205,11 +203,8 @@ class Site:
 
     def strays(self) -> Iterator[tuple[str, int, str]]:
         """Yield links that lead nowhere, and what is fetched from elsewhere."""
-        every = [
-            (name, *each)
-            for name, page in self.pages.items()
-            for each in page.addresses
-        ]
+        pages = self.pages.items()
+        every = [(name, *each) for name, page in pages for each in page.addresses]
         for name in self.files:
             if name.endswith(".css"):
                 found = in_css(self.text(name))
@@ -227,9 +222,10 @@ class Site:
                         told = f"the page fetches from elsewhere: {address!r}"
                 yield name, line, told
 
-    def faults(self) -> list[str]:
+    def faults(self, *more: tuple[str, int, str]) -> list[str]:
         """Return a sentence for each address that is wrong: all that a theme allows."""
-        return [f"{name}:{line}: {what}" for name, line, what in sorted(self.strays())]
+        every = sorted([*more, *self.strays()])
+        return [f"{name}:{line}: {what}" for name, line, what in every]
 
     def check(self, *sections: str) -> list[str]:
         """Return all that is wrong with a report, or with some sections of one."""
@@ -237,13 +233,8 @@ class Site:
 
     def report_faults(self) -> list[str]:
         """Return what is wrong with the pages of a report, a sentence each."""
-        own = [
-            (name, line, what)
-            for name, page in self.pages.items()
-            for line, what in page.faults
-        ]
-        every = sorted([*own, *self.strays()])
-        found = [f"{name}:{line}: {what}" for name, line, what in every]
+        own = ((n, *each) for n, page in self.pages.items() for each in page.faults)
+        found = self.faults(*own)
         size = sum(
             path.stat().st_size
             for name, path in self.files.items()

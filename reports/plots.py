@@ -241,13 +241,12 @@ def row_panel(
 
 def row_name(axes: Axes, i: int, name: str, refuted: bool, narrow: bool) -> None:
     """Write the name of a row: beside it, or above it on phones."""
+    style: dict[str, Any] = {"va": "center", "color": REFUTED if refuted else INK}
     if narrow:
         text = f"{name} · REFUTED" if refuted else name
-        colour = REFUTED if refuted else INK
-        axes.annotate(text, (0, i - 0.33), va="center", color=colour)
+        axes.annotate(text, (0, i - 0.33), **style)
         return
-    style: dict[str, Any] = {"ha": "right", "va": "center"}
-    style |= {"color": REFUTED if refuted else INK}
+    style |= {"ha": "right"}
     beside(axes, name, (0, i), (-14, 8 if refuted else 0), ROW, **style)
     if refuted:
         style |= {"size": 11, "weight": "bold"}

@@ -99,16 +99,10 @@ def carry_out(
 
     def tell(label: str) -> None:
         if progress is not None:
-            seconds = time.monotonic() - started
-            progress(
-                WorkProgress(
-                    label,
-                    len(found),
-                    len(jobs),
-                    1 - (ahead - behind) / total if len(found) < len(jobs) else 1.0,
-                    seconds * (ahead - behind) / behind if behind else None,
-                )
-            )
+            seconds, rest = time.monotonic() - started, ahead - behind
+            fraction = 1 - rest / total if len(found) < len(jobs) else 1.0
+            left = seconds * rest / behind if behind else None
+            progress(WorkProgress(label, len(found), len(jobs), fraction, left))
 
     if jobs:
         tell((missing or jobs)[0].label)

@@ -273,9 +273,15 @@ def staging(output: Path) -> Iterator[Path]:
                 folder.rmdir()
 
 
+def put(folder: Path, name: str, text: str) -> None:
+    """Write a file into a folder, or into a folder of it."""
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
 def _list(output: Path, names: set[str]) -> None:
-    text = "".join(f"{name}\n" for name in sorted(names))
-    (output / LIST).write_text(text, encoding="utf-8")
+    put(output, LIST, "".join(f"{name}\n" for name in sorted(names)))
 
 
 def _listed(output: Path) -> set[str]:

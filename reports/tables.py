@@ -66,48 +66,39 @@ def fallen(audits: pd.DataFrame) -> "pd.Series[bool]":
 
 def verdict_rows(wall: pd.DataFrame) -> list[Printed]:
     """Return the table of verdicts."""
-    return [
-        Printed(
-            name=row["mechanism"],
-            source=row["source"],
-            relation=row["relation"],
-            claim=point(row, "claimed_{}"),
-            exact=(
-                ("not known",)
-                if row["claim"] == "not known"
-                else point(row, "exact_{}")
-            ),
-            audited=(f"ε {proved(row, 'epsilon')}", f"δ {proved(row, 'delta')}"),
-            bound=row["epsilon_lower"],
-            loss=row["exact_epsilon"],
-            refuted=row["verdict"] == "REFUTED",
-            founded=row["verdict"] != "NO_VERDICT",
-            false=row["claim"] == "false",
-            kept=row["claim"] == "kept",
-            verdict=verdict(row["verdict"]),
-            hint=_hint(row),
-            samples=row["samples"],
-            releases=releases(row),
-            fell=fell(row),
-            confidence=percent(row["confidence"]),
-            alpha=1 - row["confidence"],
-            command=(
-                f"dpaudit audit {quote(plain(row['mechanism']))} "
-                f"--epsilon {row['claimed_epsilon']:g} --refine {REFINE:g} "
-                f"--seed {row['seed']} {_size(row)}"
-            ),
-            verify=(
-                f"dpaudit verify {witness_file(row['mechanism'])} --to-the-end "
-                f"--seed {row['seed'] + 1} {_size(row)}"
-            ),
-            witness_file=(
-                witness_file(row["mechanism"])
-                if isinstance(row["witness"], str)
-                else None
-            ),
-        )
-        for row in records(wall)
-    ]
+    return [_verdict_row(row) for row in records(wall)]
+
+
+def _verdict_row(row: Record) -> Printed:
+    name, file, known = row["mechanism"], witness_file(row["mechanism"]), row["claim"]
+    size = f"--confidence {row['confidence']:g} --max-samples {row['max_samples']}"
+    return Printed(
+        name=name,
+        source=row["source"],
+        relation=row["relation"],
+        claim=point(row, "claimed_{}"),
+        exact=(known,) if known == "not known" else point(row, "exact_{}"),
+        audited=(f"ε {proved(row, 'epsilon')}", f"δ {proved(row, 'delta')}"),
+        bound=row["epsilon_lower"],
+        loss=row["exact_epsilon"],
+        refuted=row["verdict"] == "REFUTED",
+        founded=row["verdict"] != "NO_VERDICT",
+        false=known == "false",
+        kept=known == "kept",
+        verdict=verdict(row["verdict"]),
+        hint=_hint(row),
+        samples=row["samples"],
+        releases=releases(row),
+        fell=fell(row),
+        confidence=percent(row["confidence"]),
+        alpha=1 - row["confidence"],
+        command=(
+            f"dpaudit audit {quote(plain(name))} --epsilon {row['claimed_epsilon']:g} "
+            f"--refine {REFINE:g} --seed {row['seed']} {size}"
+        ),
+        verify=f"dpaudit verify {file} --to-the-end --seed {row['seed'] + 1} {size}",
+        witness_file=file if isinstance(row["witness"], str) else None,
+    )
 
 
 def witness_file(mechanism: str) -> str:
@@ -139,10 +130,6 @@ def fell(row: Record) -> str | None:
     if row["verdict"] != "REFUTED":
         return None
     return f"refuted after {count(row['samples_to_refute'])}"
-
-
-def _size(row: Record) -> str:
-    return f"--confidence {row['confidence']:g} --max-samples {row['max_samples']}"
 
 
 def _hint(row: Record) -> str:

@@ -15,14 +15,9 @@ from dpaudit.reports.escaping import csv_text
 from dpaudit.reports.experiment import run_all
 from dpaudit.reports.page import Drawn, Figures, render_pictures
 from dpaudit.reports.runner import WorkProgress
-from dpaudit.reports.sections import (
-    Results,
-    Section,
-    chosen_sections,
-    plan,
-)
+from dpaudit.reports.sections import Results, Section, chosen_sections, plan
 from dpaudit.reports.site import render
-from dpaudit.reports.store import INDEX, STORE, WorkStore, staging
+from dpaudit.reports.store import INDEX, STORE, WorkStore, put, staging
 from dpaudit.reports.tables import records, witness_file
 
 __all__ = ["write_report"]
@@ -114,33 +109,27 @@ def write_results(
         if isinstance(table, Exception):
             continue
         plain = table.drop(columns="witness", errors="ignore")
-        (folder / f"{name}.csv").write_text(
-            csv_text(plain, digits=DIGITS), encoding="utf-8"
-        )
+        put(folder, f"{name}.csv", csv_text(plain, digits=DIGITS))
         for row in records(table):
             if isinstance(text := row.get("witness"), str):
                 pretty = json.dumps(json.loads(text), indent=2) + "\n"
-                path = folder / witness_file(row["mechanism"])
-                path.write_text(pretty, encoding="utf-8")
+                put(folder, witness_file(row["mechanism"]), pretty)
     failed: dict[str, Exception] = {}
     for section in sections or chosen_sections():
         try:
             for name, table in section.tables(results).items():
-                text = csv_text(table, digits=DIGITS)
-                (folder / f"{name}.csv").write_text(text, encoding="utf-8")
+                put(folder, f"{name}.csv", csv_text(table, digits=DIGITS))
         except Exception as error:
             failed[section.name] = error
         for name, text in section.files(results).items():
-            (folder / name).write_text(text, encoding="utf-8")
+            put(folder, name, text)
     text = json.dumps(told(results, sections or chosen_sections()), indent=1)
-    (folder / "report.json").write_text(text + "\n", encoding="utf-8")
+    put(folder, "report.json", text + "\n")
     site = render(results, figures, sections, executor=executor)
     for name, picture in render_pictures(figures).items():
-        (folder / f"{name}.svg").write_text(picture, encoding="utf-8")
+        put(folder, f"{name}.svg", picture)
     for name, text in site.pages.items():
-        path = folder / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        put(folder, name, text)
     return {**failed, **site.failed}
 
 

@@ -36,6 +36,7 @@ from dpaudit.audit.replay.execute.executor import execute
 from dpaudit.audit.sampling.draws import ways_to_draw
 from dpaudit.claims import GaussianDP
 from dpaudit.neighbours import Pair
+from dpaudit.reports.bench.peer_bounds import timed
 from dpaudit.reports.bench.study import NOTES, Figure, Records, Study, TargetRow, Unit
 from dpaudit.reports.bench.subjects import BlackBox
 from dpaudit.reports.experiment import Record, declarations
@@ -128,9 +129,7 @@ def processor_time(black_box: bool, releases: int, seed: int) -> float:
     settings = {"pair": mechanism.worst_case(), "claim": mechanism.claim}
     few, all_of_them = (Budget(most, stop=black_box) for most in (400, releases))
     audit(subject, **settings, budget=few)  # imports, and warms the caches
-    started = time.process_time()
-    audit(subject, **settings, budget=all_of_them, seed=seed)
-    return time.process_time() - started
+    return timed(partial(audit, subject, **settings, budget=all_of_them, seed=seed))[1]
 
 
 def engine_share(releases: int, seed: int) -> float:
@@ -224,9 +223,7 @@ def pair_for(subject: str, size: int, seed: int) -> Pair:
 def replay_time(subject: str, size: int, seed: int) -> float:
     """Return the processor time of the replay of a function here, in seconds."""
     replayed("noisy_sum", 9, seed)  # imports
-    started = time.process_time()
-    replayed(subject, size, seed)
-    return time.process_time() - started
+    return timed(partial(replayed, subject, size, seed))[1]
 
 
 def replayed(subject: str, size: int, seed: int) -> None:

@@ -167,10 +167,8 @@ class EqualRealsStudy(Study):
 
     def measure(self, unit: Unit) -> Record:
         place = int(unit.option("place"))
-        relations = (Relation.ADD_REMOVE, Relation.REPLACE_ONE)
-        subject = EqualReals(
-            unit.case, UNITS[place % len(UNITS)], relations[place % len(relations)]
-        )
+        relation = list(Relation)[place % len(Relation)]
+        subject = EqualReals(unit.case, UNITS[place % len(UNITS)], relation)
         result = audit(subject, confidence=CONFIDENCE, budget=_RELEASES, seed=unit.seed)
         return {"refuted": result.refuted}
 

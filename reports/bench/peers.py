@@ -177,13 +177,9 @@ def _discrepancy(box: Box, sides: Sides) -> bool:
         return np.asarray(np.exp(-(np.square(x[:n] - y[:n]).sum(axis=1))))
 
     h = kernel(a, b) - 2 * kernel(a, c) + kernel(c, d)
-    off = (
-        math.sqrt(8 * math.log(1 / ALPHA) / n),
-        (
-            math.sqrt(2 * h.var() * math.log(2 / ALPHA) / n)
-            + 28 * math.log(2 / ALPHA) / (3 * (n - 1))
-        ),
-    )
+    by_variance = math.sqrt(2 * h.var() * math.log(2 / ALPHA) / n)
+    by_variance += 28 * math.log(2 / ALPHA) / (3 * (n - 1))
+    off = math.sqrt(8 * math.log(1 / ALPHA) / n), by_variance
     # What (epsilon, delta)-DP leaves of the squared discrepancy, solved for delta.
     most = math.expm1(epsilon) ** 2 + 4 * math.sinh(epsilon) * delta
     most += (1 + math.exp(-epsilon)) * delta**2
@@ -228,35 +224,29 @@ PEER_TESTS: dict[str, Callable[[Box, Sides], bool]] = {
 
 def verdicts_of(box: Box, seed: int, releases: int) -> Record:
     """Return of each method whether it refutes, its releases, and its seconds."""
-
-    def audited() -> tuple[bool, int]:
-        result = audit(
-            BlackBox(box.mechanism),
-            pair=box.pair,
-            claim=box.claim,
-            confidence=1 - ALPHA,
-            budget=Budget(releases),
-            seed=seed,
-        )
-        return result.refuted, result.samples
-
-    (refuted, samples), seconds = timed(audited)
-    found: Record = {
-        OURS: {"refuted": refuted, "releases": samples, "seconds": seconds}
-    }
-    for name, test in PEER_TESTS.items():
+    found: Record = {}
+    for name, test in {OURS: _audited, **PEER_TESTS}.items():
         if box.window or test is not _histogram:
-            refuted, seconds = timed(partial(_drawn, test, box, releases, seed))
-            found[name] = {
-                "refuted": refuted,
-                "releases": releases,
-                "seconds": seconds,
-            }
+            how = partial(_drawn, test) if name in PEER_TESTS else _audited
+            (refuted, drawn), seconds = timed(partial(how, box, releases, seed))
+            found[name] = {"refuted": refuted, "releases": drawn, "seconds": seconds}
     return found
 
 
-def _drawn(test: Any, box: Box, releases: int, seed: int) -> bool:
-    return bool(test(box, box.draw(releases, seed)))
+def _audited(box: Box, releases: int, seed: int) -> tuple[bool, int]:
+    result = audit(
+        BlackBox(box.mechanism),
+        pair=box.pair,
+        claim=box.claim,
+        confidence=1 - ALPHA,
+        budget=Budget(releases),
+        seed=seed,
+    )
+    return result.refuted, result.samples
+
+
+def _drawn(test: Any, box: Box, releases: int, seed: int) -> tuple[bool, int]:
+    return bool(test(box, box.draw(releases, seed))), releases
 
 
 def verdict_rows(found: dict[tuple[str, str], list[Record]]) -> tuple[TargetRow, ...]:

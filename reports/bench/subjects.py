@@ -145,20 +145,16 @@ class MixedLayouts(_Bit):
 
 
 def _in_words(bit: int, way: int, noise: float) -> Any:
-    match way:
-        case 0:
-            return bit
-        case 1:
-            return {"bit": float(bit), "noise": noise}
-        case 2:
-            return [[noise], [float(bit), noise]]
-        case 3:
-            return "yes" if bit else "no"
-        case 4:
-            return f"{noise}, {bit}"
-        case 5:
-            return [np.nan, bit]
-    return [noise] * (2 + bit)
+    ways: tuple[Any, ...] = (
+        bit,
+        {"bit": float(bit), "noise": noise},
+        [[noise], [float(bit), noise]],
+        "yes" if bit else "no",
+        f"{noise}, {bit}",
+        [np.nan, bit],
+        [noise] * (2 + bit),
+    )
+    return ways[way]
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from dpaudit.algorithms.shared.bases import slices
 from dpaudit.arrays import Array
 from dpaudit.audit import Run, audit
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR, Opening, Sampler
@@ -59,13 +60,10 @@ def measured(
             and isinstance(mechanism, HasBatchedDraw)
             and isinstance(mechanism, HasComponents)
         ):
-            batch = max(1, _BATCH_BYTES // (8 * d * d))
-            for first in range(0, repetitions, batch):
-                size = min(batch, repetitions - first)
+            for some in slices(repetitions, _BATCH_BYTES // (8 * d * d)):
+                size = some.stop - some.start
                 drawn = np.asarray(mechanism.draw(cast(Any, rows), size, rng=rng))
-                bases[first : first + size] = mechanism.components(
-                    drawn, setting.n_components
-                )
+                bases[some] = mechanism.components(drawn, setting.n_components)
         else:
             for i in range(repetitions):
                 release = built.release(copy(rows), rng)

@@ -20,7 +20,7 @@ from dpaudit.reports.comparison.problem import MEASURES, PCAProblem
 from dpaudit.reports.escaping import csv_text, file_name
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.page import render_one, render_pictures
-from dpaudit.reports.store import staging
+from dpaudit.reports.store import put, staging
 from dpaudit.reports.tables import Printed, records
 from dpaudit.reports.words import (
     delta,
@@ -146,15 +146,13 @@ def write_page(
 ) -> None:
     """Write ``index.html``, ``compare.csv``, figures and witnesses into a folder."""
     with staging(output) as folder:
-        text = csv_text(found.table)
-        (folder / "compare.csv").write_text(text, encoding="utf-8")
+        put(folder, "compare.csv", csv_text(found.table))
         for name, picture in render_pictures(figures).items():
-            (folder / f"{name}.svg").write_text(picture, encoding="utf-8")
+            put(folder, f"{name}.svg", picture)
         for each in found.audits:
             if (witness := each.get("witness")) is not None:
-                text = json.dumps(witness, indent=2) + "\n"
-                (folder / _witness(each)).write_text(text, encoding="utf-8")
-        (folder / "index.html").write_text(render(found, figures), encoding="utf-8")
+                put(folder, _witness(each), json.dumps(witness, indent=2) + "\n")
+        put(folder, "index.html", render(found, figures))
 
 
 def render(found: MechanismComparison, figures: Mapping[str, Sequence[str]]) -> str:

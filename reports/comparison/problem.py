@@ -120,8 +120,7 @@ def problem_of(
         scaled = int((read != rows).any(axis=1).sum())
     d = len(moment)
     usual = min(10, (d + 1) // 2)
-    k = usual if n_components is None else n_components
-    k = check_count("components", k)
+    k = check_count("components", usual if n_components is None else n_components)
     if k > d:
         raise InputError(
             f"components must be at most the columns of the data, {d}, got {k}"
