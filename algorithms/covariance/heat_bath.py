@@ -100,14 +100,9 @@ def redraw(below: Array, above: Array, uniform: Array) -> Array:
     """
     p, q = below.shape[1], above.shape[1]
     zero = np.zeros(len(uniform))
-    if p:
-        low = below[:, 0]
-    else:
-        low = np.minimum(above[:, -1] if q else zero, 0) - _reach(q + 1)
-    if q:
-        high = above[:, -1]
-    else:
-        high = np.maximum(below[:, 0] if p else zero, 0) + _reach(p + 1)
+    least = np.minimum(above[:, -1] if q else zero, 0) - _reach(q + 1)
+    most = np.maximum(below[:, 0] if p else zero, 0) + _reach(p + 1)
+    low, high = below[:, 0] if p else least, above[:, -1] if q else most
     others = np.concatenate([below, above], axis=1)
     mode = _mode(others, low, high)
     left, right = _ends(mode, low, high, others)

@@ -279,8 +279,12 @@ class Grid:
         # Of so few columns nothing was measured with more components.
         columns = min((each for each in GRID["d"] if each >= d), default=d)
         k = min(k, max(each for each in GRID["k"] if each < columns))
-        point = {"epsilon": others["epsilon"], "d": d, "k": k}
-        point["signal"] = others["signal"]
+        point = {
+            "epsilon": others["epsilon"],
+            "d": d,
+            "k": k,
+            "signal": others["signal"],
+        }
         found = {}
         for mechanism, errors in self.errors.items():
             here = errors[int(replaced)]

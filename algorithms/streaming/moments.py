@@ -123,10 +123,7 @@ class StreamedMoments(Moments):
         self._source, self.holds_rows = read, not matrices
 
     def read(self, where: Where) -> Array:
-        if isinstance(where, slice):
-            batch: tuple[int, ...] = (where.stop - where.start,)
-        else:
-            batch = where.shape
+        batch = (where.stop - where.start,) if isinstance(where, slice) else where.shape
         shape = (*batch, *[self.dimension] * (1 if self.holds_rows else 2))
         name, part = "what read returns", self._source(where)
         if np.shape(part) != shape:

@@ -151,6 +151,8 @@ class LaplaceParallel(BoundedSum, base.LaplaceNoise):
 class Gaussian(BoundedSum):
     """The sum of scalar rows, with Gaussian noise.
 
+    Releases are scalars, shape (). Rows are scalars, shape (n,) or (n, 1).
+
     Parameters
     ----------
     sigma : float
