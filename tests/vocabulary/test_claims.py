@@ -381,3 +381,27 @@ test_wrong_tables_are_named = refused(
     ([0.5], np.broadcast_to(1.0, 100_001), "100,000 entries, got 100,001"),
     by=lambda epsilons, deltas: Profile(epsilons, deltas),
 )
+
+
+@pytest.mark.parametrize("delta", [1e-12, 1e-17, 1e-90])
+@pytest.mark.parametrize(
+    "claim",
+    [
+        lambda delta: Profile((0.0,), (delta,)),
+        lambda delta: Profile((0.0, 1.0), (2 * delta, delta)),
+        lambda delta: ApproxDP(delta / 1e3, delta),
+    ],
+)
+def test_tiny_deltas_are_kept(claim, delta):
+    # In 1 - (1 - delta) they were rounded, and nothing at all was lost below 1e-16.
+    promised = claim(delta)
+    least = promised.parameters.get("deltas", 2 * [delta])[0]
+    assert promised.delta_at(0.0) == pytest.approx(least, rel=1e-3, abs=0)
+    assert promised.epsilon_at(0.0) == np.inf
+    assert promised.tpr(0.0) == pytest.approx(delta, rel=1e-6, abs=0)
+
+
+@pytest.mark.parametrize("delta", [0.5, 1e-5, 1e-300])
+def test_what_a_large_knot_promises_at_half_its_delta(delta):
+    found = Profile((0.0, 700.0), (delta, 0.0)).epsilon_at(delta / 2)
+    assert found == pytest.approx(700 - np.log(2), rel=1e-9)

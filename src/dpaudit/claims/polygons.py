@@ -161,7 +161,7 @@ def lines_tpr(fpr: ArrayLike, slopes: Array, deltas: Array) -> Array:
     flat = fpr.reshape(1, -1)
     with np.errstate(divide="ignore", over="ignore", under="ignore"):
         rising = np.exp(slopes + np.log(flat)) + deltas
-        mirrored = 1 - np.exp(-slopes) * (1 - deltas - flat)
+        mirrored = np.exp(-slopes) * (deltas + flat) - np.expm1(-slopes)
     envelope = np.minimum(rising, mirrored).min(axis=0)
     return np.clip(envelope, flat[0], 1.0).reshape(fpr.shape)
 
@@ -185,7 +185,8 @@ def polygon_delta(epsilon: ArrayLike, knot: ArrayLike, delta: ArrayLike) -> Arra
         # Divided through by e^knot, so that nothing overflows for large knots.
         gap = -np.expm1(np.minimum(epsilon - knot, 0.0)) / (1 + np.exp(-knot))
         inner = delta + (1 - delta) * gap
-        outer = 1 - np.exp(np.minimum(epsilon, 0.0)) * (1 - delta)
+        below = np.minimum(epsilon, 0.0)
+        outer = np.exp(below) * delta - np.expm1(below)
     return np.where(epsilon >= -knot, inner, outer)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.claims.polygons import SMALLEST, Claim, lines_tpr
+from dpaudit.claims.polygons import SMALLEST, Claim, lines_tpr, polygon_delta
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.validation import check_fraction, check_nonnegative, check_positive
 
@@ -68,9 +68,10 @@ class Profile(Claim):
             raise InputError(f"epsilons must be at most {_MAX_KNOT:g}, got {knots[-1]}")
         super().__init__(epsilons=knots, deltas=values)
         slopes = np.concatenate([-np.array(knots[::-1]), np.array(knots)])
-        mirrored = 1 - np.exp(-np.array(knots[::-1])) * (1 - np.array(values[::-1]))
+        # Not as 1 - e^-knot (1 - delta), in which a small delta would be lost.
+        images = polygon_delta(slopes[: len(knots)], knots[::-1], values[::-1])
         self._slopes, self._deltas = _lower_hull(
-            slopes, np.concatenate([mirrored, np.array(values)])
+            slopes, np.concatenate([images, np.array(values)])
         )
 
     @classmethod
@@ -99,15 +100,21 @@ class Profile(Claim):
         ratios = np.exp(self._slopes)
         with np.errstate(over="ignore", under="ignore"):
             inner = np.interp(np.exp(epsilon), ratios, self._deltas)
-            outer = 1 - np.exp(np.minimum(epsilon, 0.0)) * (1 - self._deltas[-1])
+            outer = polygon_delta(epsilon, -self._slopes[0], self._deltas[-1])
         return np.where(epsilon >= self._slopes[0], inner, outer)
 
     def epsilon_at(self, delta: float) -> float:
         delta = check_fraction("delta", delta, allow_zero=True)
         if delta < self._deltas[-1]:
             return float("inf")
-        ratio = np.interp(delta, self._deltas[::-1], np.exp(self._slopes)[::-1])
-        return max(0.0, float(np.log(ratio)))
+        after = int((self._deltas > delta).sum())
+        if not after:
+            return 0.0
+        # By shares: ratios over differences of deltas would overflow.
+        high, low = self._deltas[after - 1 : after + 1]
+        share = (delta - low) / (high - low)
+        near, far = np.exp(self._slopes[after - 1 : after + 1])
+        return max(0.0, float(np.log(share * near + (1 - share) * far)))
 
     def tpr(self, fpr: ArrayLike) -> Array:
         # The points as given: mirroring the mirror images would lose all digits.

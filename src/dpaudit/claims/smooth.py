@@ -114,8 +114,9 @@ class ZeroConcentratedDP(Claim):
     def delta_at(self, epsilon: ArrayLike) -> Array:
         epsilon = np.asarray(epsilon, dtype=np.float64)
         with np.errstate(under="ignore"):
-            delta = np.exp(np.minimum(self._log_delta(np.abs(epsilon)), 0.0))
-            mirrored = 1 - np.exp(-np.abs(epsilon)) * (1 - delta)
+            size = np.abs(epsilon)
+            delta = np.exp(np.minimum(self._log_delta(size), 0.0))
+            mirrored = np.exp(-size) * delta - np.expm1(-size)
         delta = np.where(epsilon >= 0, delta, mirrored)
         # The conversion is not convex in e^epsilon about 0; the half-plane is tighter.
         return np.minimum(delta, polygon_delta(epsilon, self._knot, self._knot_delta))
