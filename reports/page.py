@@ -101,8 +101,7 @@ def environment(escape: Callable[[str], str], **options: Any) -> Environment:
     )
     made.filters["strong"] = lambda text: Safe(f"**{markdown(text)}**")
     made.filters["glue"] = _glue
-    for each in (words.count, words.setting, words.delta):
-        made.filters[each.__name__] = each
+    made.filters |= words.FORMS
     return made
 
 

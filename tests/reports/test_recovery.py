@@ -22,8 +22,8 @@ from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import all_sections
 from dpaudit.reports.sections.robust import figures as heatmaps
-from dpaudit.reports.sections.robust import findings
 from dpaudit.reports.sections.robust import measures as recovery
+from dpaudit.reports.sections.robust import section as findings
 from dpaudit.reports.sections.robust.conditions import (
     BATCH_ROWS,
     BATCHES,

@@ -56,7 +56,6 @@ from dataclasses import replace
 from math import asin, cos, nan, sqrt
 
 import numpy as np
-import pandas as pd
 
 from dpaudit.algorithms.robust.geometries import squared_distance
 from dpaudit.algorithms.robust.initialisation import PublicStart
@@ -69,8 +68,6 @@ from dpaudit.datasets import Dataset
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.sections.robust.measures import cell_setting, haystacks
-from dpaudit.reports.tables import Printed, records
-from dpaudit.reports.words import count, number, setting, verdict
 from dpaudit.subspace import top_components
 
 
@@ -114,9 +111,8 @@ def pca_error_bound(data: Dataset, n_components: int) -> float:
 
 def stability_bound(data: Dataset, n_components: int, rho: float) -> float:
     """Return a number that S_rho is at least."""
-    inliers, outliers = sides(data)
-    harm = sqrt(len(outliers)) * float(np.linalg.norm(outliers, 2))
-    return ((1 - rho) * _spread(inliers, n_components) - harm) / len(data.rows)
+    good, harm = _terms(sides(data), n_components, rho)
+    return (good - harm) / len(data.rows)
 
 
 def batch_stability(
@@ -129,14 +125,20 @@ def batch_stability(
     inlying, found = np.asarray(data.labels) == 1, []
     for _ in range(BATCHES):
         chosen = rng.integers(len(data.rows), size=BATCH_ROWS)
-        inliers, outliers = (
-            data.rows[chosen][inlying[chosen] == side] for side in (True, False)
-        )
-        good = (1 - rho) * _spread(inliers, n_components) / BATCH_ROWS
-        harm = sqrt(len(outliers)) * float(np.linalg.norm(outliers, 2))
-        found.append((good - harm / BATCH_ROWS, good - harm))
+        rows, inner = data.rows[chosen], inlying[chosen]
+        good, harm = _terms((rows[inner], rows[~inner]), n_components, rho)
+        found.append(((good - harm) / BATCH_ROWS, good / BATCH_ROWS - harm))
     own, printed = np.mean(found, axis=0)
     return float(own), float(printed)
+
+
+def _terms(
+    sides: tuple[Array, Array], n_components: int, rho: float
+) -> tuple[float, float]:
+    """Return N (1 - rho) P, and what N A is at most."""
+    inliers, outliers = sides
+    harm = sqrt(len(outliers)) * float(np.linalg.norm(outliers, 2))
+    return (1 - rho) * _spread(inliers, n_components), harm
 
 
 def reaper_stability(data: Dataset) -> float:
@@ -169,7 +171,6 @@ def _spread(rows: Array, place: int) -> float:
 
 _BATCH = 5
 BATCH_ROWS, BATCHES = 64, 50
-_RUNS = {True: "samples_to_refute", False: "samples"}  # by whether it was refuted
 
 
 def audited_constants(cell: Cell) -> list[Record]:
@@ -210,19 +211,4 @@ def audited_constants(cell: Cell) -> list[Record]:
             "samples": result.samples,
             "samples_to_refute": nan if refuted_at is None else refuted_at,
         }
-    ]
-
-
-def constant_rows(table: pd.DataFrame) -> list[Printed]:
-    """Return the table of constants, ready to print."""
-    return [
-        Printed(
-            constant=setting(row["constant"]),
-            ratio=setting(row["ratio"]),
-            noise=number(row["noise"]),
-            refuted=row["verdict"] == "REFUTED",
-            verdict=verdict(row["verdict"]),
-            runs=count(row[_RUNS[row["verdict"] == "REFUTED"]]),
-        )
-        for row in records(table)
     ]

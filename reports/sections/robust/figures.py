@@ -21,8 +21,8 @@ from matplotlib.patches import Rectangle
 from dpaudit.reports import lines, plots, svg
 from dpaudit.reports.lines import Curve, Verdicts, by_mechanism
 from dpaudit.reports.sections import Results
-from dpaudit.reports.sections.robust.findings import failed, final_error, time_taken
 from dpaudit.reports.sections.robust.measures import CORRECTED, NOISELESS, PUBLISHED
+from dpaudit.reports.sections.robust.section import failed, final_error, time_taken
 from dpaudit.reports.svg import INK, MUTED, RULE, SERIES
 from dpaudit.reports.words import (
     count,
