@@ -22,7 +22,7 @@ from dpaudit.reports.sections import wall as privacy_walls
 from dpaudit.reports.sections.privacy.section import privacy_wall
 from dpaudit.reports.sections.robust import figures as heatmaps
 from dpaudit.reports.sections.streaming import section as streaming
-from dpaudit.reports.sections.streaming.findings import Rate
+from dpaudit.reports.sections.streaming.section import Rate
 from dpaudit.reports.sections.utility import figures as curves
 from dpaudit.reports.sections.utility.figures import captured_variance, run_time
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
@@ -294,7 +294,7 @@ def test_a_rate_is_drawn_with_its_quartiles_and_its_law(axes):
     errors = {10.0: np.array([1.0, 2.0, 4.0, 8.0, 100.0]), 1.0: np.array([np.nan, 3.0])}
     law = PowerLaw(-1.0, -1.25, -0.75, 7.0)
     rate = Rate("noise", "m", errors, law, (-1.0, -1.0), -1.0, (1.0, 1.0))
-    found = streaming._quartiles(rate)
+    found = rate.quartiles
     assert found == {10.0: (2.0, 4.0, 8.0), 1.0: (3.0, 3.0, 3.0)}
     each = streaming._Rate(rate, Line("text", INK, marker="o"), 0, True, True)
     streaming._panel(axes, [each], [each], "rows n")

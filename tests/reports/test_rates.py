@@ -18,17 +18,18 @@ from dpaudit.algorithms import DPPCA, MinibatchOja
 from dpaudit.datasets.streaming_models import signal_constants
 from dpaudit.reports.experiment import run
 from dpaudit.reports.power_law import fit_power_law
-from dpaudit.reports.sections.streaming import findings
 from dpaudit.reports.sections.streaming import measures as rates
-from dpaudit.reports.sections.streaming.findings import (
+from dpaudit.reports.sections.streaming import section as findings
+from dpaudit.reports.sections.streaming.measures import DP_PCA, MINIBATCH_OJA
+from dpaudit.reports.sections.streaming.section import (
+    error_by_size,
+    error_by_spread,
     miss_notes,
     rate_rows,
     signal_notes,
     size_notes,
 )
-from dpaudit.reports.sections.streaming.findings import rates as rates_of
-from dpaudit.reports.sections.streaming.measures import DP_PCA, MINIBATCH_OJA
-from dpaudit.reports.sections.streaming.section import error_by_size, error_by_spread
+from dpaudit.reports.sections.streaming.section import rates as rates_of
 
 NAMES = ("streaming-rates", "streaming-dimensions", "signal-in-noise")
 
