@@ -119,6 +119,6 @@ def test_no_row_is_supported_by_what_looks_at_no_row(null, monkeypatch):
     planned = plan("quick", 0)
     names = sorted({each.experiment for each in (*ROWS, *CHANCES)})
     tables = {name: run(replace(planned[name], repetitions=6)) for name in names}
-    found = [*findings.scores(tables), *findings.chances(tables)]
+    found = [*findings.scores(tables), *judgement.shares(findings.CHANCES, tables)]
     assert [each.row.name for each in found if each.verdict in SUPPORTED] == []
     assert len({each.row.name for each in found}) == len(ROWS) + len(CHANCES)

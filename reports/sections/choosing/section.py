@@ -7,7 +7,6 @@ eigenvalues are known, at settings drawn at random.
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 from functools import cache, partial
 from itertools import product
 from typing import Any, NamedTuple
@@ -313,27 +312,30 @@ def _fields() -> list[Field]:
 
 
 @cache
-def _winners() -> list[tuple[str, str, list[Field], int]]:
+def _winners() -> list[Printed]:
     """Return who wins on the grid that ships, without a delta and with one.
 
-    The budget, the name, where it wins, and at how many settings anything is learned.
+    And where, of the settings at which anything is learned.
     """
-    found = []
+    rows = []
     for at in _DELTAS:
         some = [f for f in _fields() if f.mechanism and f.delta == at]
-        budget = f"δ = {delta(at)}" if at else "no δ"
-        for name, _ in Counter(field.mechanism for field in some).most_common():
+        for name, won in Counter(field.mechanism for field in some).most_common():
             mine = [field for field in some if field.mechanism == name]
-            found.append((budget, name, mine, len(some)))
-    return found
+            rows.append(
+                Printed(
+                    budget=f"δ = {delta(at)}" if at else "pure",
+                    name=name,
+                    won=f"{won} of {len(some)}",
+                    lengths=listed(map(setting, sorted({f.d for f in mine}))),
+                    components=listed(map(setting, sorted({f.k for f in mine}))),
+                )
+            )
+    return rows
 
 
 def answer(results: Results) -> list[str]:
     return advice_notes(results["recommend-held-out"])
-
-
-def _lengths(fields: Sequence[Field]) -> list[str]:
-    return [setting(d) for d in sorted({field.d for field in fields})]
 
 
 @cache
@@ -347,16 +349,7 @@ def without_bound() -> dict[str, Any]:
 
 def context(results: Results) -> dict[str, Any]:
     return {
-        "rows": [
-            Printed(
-                budget=budget.replace("no δ", "pure"),
-                name=name,
-                won=f"{len(mine)} of {of}",
-                lengths=listed(_lengths(mine)),
-                components=listed(setting(k) for k in sorted({f.k for f in mine})),
-            )
-            for budget, name, mine, of in _winners()
-        ],
+        "rows": _winners(),
         "notes": advice_notes(results["recommend-held-out"]),
         "origin": shipped_grid().origin,
         "lost": LOST,

@@ -13,7 +13,7 @@ import pandas as pd
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.sections import Size
 from dpaudit.reports.sections.streaming.measures import streaming_errors
-from dpaudit.reports.sections.theorems import judgement
+from dpaudit.reports.sections.theorems import judgement, ledger
 from dpaudit.reports.sections.theorems.judgement import Ruling
 from dpaudit.reports.sections.theorems.rows import (
     BOUNDS,
@@ -62,11 +62,6 @@ def programmed(size: Size) -> tuple[Experiment, ...]:
 def scores(tables: Mapping[str, pd.DataFrame]) -> list[judgement.Score]:
     """Return the score of every row, from the tables of their experiments."""
     return [judgement.score(row, tables[row.experiment]) for row in ROWS]
-
-
-def chances(tables: Mapping[str, pd.DataFrame]) -> list[judgement.Share]:
-    """Return how often each event was seen that a theorem allows now and then."""
-    return judgement.shares(CHANCES, tables)
 
 
 def scoreboard(
@@ -163,7 +158,7 @@ def summary(found: Sequence[judgement.Score]) -> str:
 
 def statements(found: Sequence[judgement.Score]) -> str:
     """Return which published statements the slopes support or contradict."""
-    groups: dict[str, list[str]] = {words: [] for words in _STATED}
+    groups: dict[str, list[str]] = {words: [] for words in STATED}
     for theorem in dict.fromkeys(each.row.theorem for each in found):
         own = [each for each in found if each.row.theorem == theorem]
         groups[judgement.stated(own)].append(theorem)
@@ -173,10 +168,13 @@ def statements(found: Sequence[judgement.Score]) -> str:
     return f"What is measured {'; '.join(parts)}."
 
 
-_STATED = (
-    *("supports", "supports in some variables only", "does not decide on"),
-    "contradicts",
-)
+STATED = {
+    "supports": ledger.SUPPORTED,
+    "supports in some variables only": ledger.PARTLY,
+    "does not decide on": ledger.OPEN,
+    "contradicts": ledger.CONTRADICTED,
+}
+"""What rows do to a theorem (`judgement.stated`), and the verdict on it."""
 
 
 def _by_paper(theorems: Sequence[str]) -> str:

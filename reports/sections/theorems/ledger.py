@@ -133,7 +133,8 @@ def ruling(
     """
     named = [*each.rows, *[each.rule] * (each.rule in words)]
     told = {row: words[row][0] for row in named}
-    told |= {name: _heard(name, fell) for name in each.claims}
+    heard = {None: UNHEARD, True: REFUTED, False: STANDING}
+    told |= {name: heard[fell.get(name)] for name in each.claims}
     details = [each.why] if each.why else []
     if len({*told.values()}) > 1 or (each.false and told):
         details += [f"{name}: {word}" for name, word in told.items()]
@@ -151,12 +152,6 @@ def ruling(
     else:
         verdict = CARRIED if each.code else each.verdict
     return verdict, "; ".join(details)
-
-
-def _heard(name: str, fell: Mapping[str, bool]) -> str:
-    if name not in fell:
-        return UNHEARD
-    return REFUTED if fell[name] else STANDING
 
 
 def _too_few(name: str, fell: Mapping[str, bool]) -> str:

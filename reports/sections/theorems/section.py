@@ -164,7 +164,7 @@ def _sentence(each: Score) -> str:
 
 
 def _judged(results: Results) -> tuple[list[judgement.Score], list[judgement.Share]]:
-    return findings.scores(results), findings.chances(results)
+    return findings.scores(results), judgement.shares(findings.CHANCES, results)
 
 
 def context(results: Results) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def theorem_words(
     for theorem in dict.fromkeys(each.row.theorem for each in every):
         own = [each for each in found if each.row.theorem == theorem]
         met = {each.verdict for each in own if not each.row.unmet}
-        words[theorem] = _VERDICTS[judgement.stated(own)]
+        words[theorem] = findings.STATED[judgement.stated(own)]
         if met == {Ruling.VACUOUS}:
             words[theorem] = ledger.VACUOUS
         if own and not met:
@@ -248,22 +248,18 @@ def pages(results: Results) -> list[TopicPage]:
     """Return a page for each theorem, in the order of the scoreboard."""
     found, seen = results.once(_judged)
     bounds = findings.bound_rows(results)
-    every: list[Any] = [*found, *seen]
-    rows = [each.row for each in every]
-    theorems = words = theorem_words(found, seen)
+    theorems, topics = theorem_words(found, seen), []
 
     def owner(named: str) -> str:
         """Return the theorem that a bound belongs to: what its name begins with."""
         return max((each for each in theorems if named.startswith(each)), key=len)
 
-    topics = []
-    for theorem in theorems:
-        own = [each for each in found if each.row.theorem == theorem]
-        events = [each for each in seen if each.row.theorem == theorem]
-        some = [row for row in rows if row.theorem == theorem]
-        verdicts = [each.verdict for each in every if each.row.theorem == theorem]
+    for theorem, verdict in theorems.items():
+        every = [each for each in (*found, *seen) if each.row.theorem == theorem]
+        own = [each for each in every if isinstance(each, Score)]
+        some = [each.row for each in every]
         told = {
-            "rows": findings.score_rows([*own, *events]),
+            "rows": findings.score_rows(every),
             "says": [each for each in ledger.STATEMENTS if theorem in each.rows],
             "grids": [
                 (each.row.variable, ", ".join(map(decimal, each.errors)))
@@ -285,21 +281,13 @@ def pages(results: Results) -> list[TopicPage]:
                 draw=partial(_picture, own, file) if own else None,
                 group=some[0].source,
                 line=listed(_measured(some)),
-                verdict=words[theorem],
-                refuted=Ruling.CONTRADICTED in verdicts,
+                verdict=verdict,
+                refuted=any(each.verdict == Ruling.CONTRADICTED for each in every),
                 mechanisms=tuple(row.mechanism for row in some),
                 file=file,
             )
         )
     return topics
-
-
-_VERDICTS = {
-    "supports": ledger.SUPPORTED,
-    "supports in some variables only": ledger.PARTLY,
-    "does not decide on": ledger.OPEN,
-    "contradicts": ledger.CONTRADICTED,
-}
 
 
 def _measured(rows: Sequence[ExponentRow | Chance]) -> list[str]:
