@@ -44,7 +44,7 @@ def results(**tables):
 
 
 def laws(count=70_000, d=4):
-    example = measures.example(count, d, 0.1, 3, (2,))
+    example = measures.example(count, d, 3, (2,), noise=0.1)
     return measures.gaussian(count, d, 3, (1,)), example
 
 
@@ -74,7 +74,7 @@ def test_rows_have_the_moments_that_are_said_however_they_are_read():
 def test_every_mechanism_finds_the_component_within_the_range_of_its_grid():
     """With epsilon large and sigma small nothing is left but the steps."""
     setting = {"epsilon": 0.8, "delta": 0.1, "d": 3, "n": 20_000, "noise": 1e-3}
-    source = measures.example(20_000, 3, 1e-3, 0, (1,))
+    source = measures.example(20_000, 3, 0, (1,), noise=1e-3)
     for steps in (measures.DEFAULT, measures.TUNED):
         for name in measures.MECHANISMS:
             rng = np.random.default_rng(0)
@@ -115,7 +115,7 @@ def test_too_few_rows_are_bottom_and_tuned_steps_other_steps():
     assert found[found["mechanism"] == measures.GOE]["error"].between(0, 1).all()
     n, d = 20_000, 5
     setting = {"epsilon": 0.8, "delta": 1e-6, "noise": 0.1}
-    source = measures.example(n, d, 0.1, 0, (1,))
+    source = measures.example(n, d, 0, (1,), noise=0.1)
     made = {
         steps: measures._made(measures.DP_PCA, {**setting, "steps": steps}, source)
         for steps in (measures.DEFAULT, measures.TUNED)
@@ -181,7 +181,7 @@ def test_rows_of_hard_instances_are_those_of_their_laws():
     deviates by 0.02 at most (Gaussian, lambda_1 = 2), 0.2 is ten times that."""
     law, directions = GaussianLaw(dimension=6), []
     for i in range(4):
-        source = floors._source(law, 40_000, 0, (1, i))
+        source = floors._source(law, 40_000, 6, 0, (1, i))
         directions.append(source.truth)
         assert source.square == pytest.approx(7.0)  # 2 + 5
     assert np.abs(np.triu(np.array(directions) @ np.array(directions).T, 1)).max() < 1
@@ -215,15 +215,16 @@ def test_distances_to_the_floor_are_said_and_refuted_claims_owe_nothing():
 
 def test_bottoms_are_points_and_not_left_out():
     (panel, *_) = findings.panels(dp_pca_tables(), RATES)
-    found = panel.errors
+    found = panel.quartiles
     assert list(found) == list(measures.MECHANISMS)
-    assert found[measures.DP_PCA].bottoms == (500.0,)
-    assert list(found[measures.DP_PCA].quartiles) == [1000.0]
+    assert list(found[measures.DP_PCA]) == [500.0, 1000.0]
+    assert found[measures.DP_PCA][500.0] is None
+    assert found[measures.DP_PCA][1000.0] is not None
     half = panel.table.copy()
     own = half["mechanism"] == measures.GOE
     half.loc[own & (half["repetition"] == 0), "error"] = nan
-    found = replace(panel, table=half).errors
-    assert found[measures.GOE].bottoms == (500.0, 1000.0)
+    found = replace(panel, table=half).quartiles
+    assert found[measures.GOE] == {500.0: None, 1000.0: None}
 
 
 def test_a_bottom_counts_as_the_largest_error_and_can_be_drawn():
@@ -231,8 +232,8 @@ def test_a_bottom_counts_as_the_largest_error_and_can_be_drawn():
     more = [panel.table[panel.table["mechanism"] == measures.GOE].iloc[:1]] * 3
     table = pd.concat(more, ignore_index=True)
     table.loc[0, "error"] = nan
-    (own,) = replace(panel, table=table).errors.values()
-    (quartiles,) = own.quartiles.values()
+    (own,) = replace(panel, table=table).quartiles.values()
+    (quartiles,) = own.values()
     assert quartiles[1] == pytest.approx(0.005)
     assert quartiles[2] == pytest.approx((1 + 0.005) / 2)
     nothing = {k: v.assign(error=nan) for k, v in dp_pca_tables().items() if "-n" in k}

@@ -22,7 +22,7 @@ from dpaudit.reports.experiment import run
 from dpaudit.reports.sections import plan
 from dpaudit.reports.sections.online import measures as online
 from dpaudit.reports.sections.streaming import measures as streaming
-from dpaudit.reports.sections.theorems import findings, robust
+from dpaudit.reports.sections.theorems import findings, judgement, robust
 from dpaudit.reports.sections.theorems.judgement import Ruling
 from dpaudit.reports.sections.theorems.measures import random_bases
 from dpaudit.reports.sections.theorems.rows import CHANCES, ROWS

@@ -39,16 +39,6 @@ LETTERS = {"n": "n", "d": "d", "epsilon": "ε", "noise": "σ"}
 
 
 @dataclass(frozen=True)
-class Errors:
-    """Errors of one mechanism against one variable."""
-
-    # at every point where less than half of the releases was bottom; bottom counts as
-    # an error above all others
-    quartiles: Mapping[float, Quartiles]
-    bottoms: tuple[float, ...]  # the other points
-
-
-@dataclass(frozen=True)
 class Panel:
     """Errors against one variable."""
 
@@ -62,30 +52,31 @@ class Panel:
     means: bool = False
 
     @cached_property
-    def errors(self) -> dict[str, Errors]:
-        """The errors by mechanism, in the order of `MECHANISMS`."""
+    def quartiles(self) -> dict[str, dict[float, Quartiles | None]]:
+        """Those of errors by mechanism, in the order of `MECHANISMS`, and by point.
+
+        None where half of the releases or more was bottom. Elsewhere bottom counts as
+        an error above all others.
+        """
         about = _about if self.means else quarters
         tables = dict(list(self.table.groupby("mechanism")))
-        found = {}
+        found: dict[str, dict[float, Quartiles | None]] = {}
         for name in filter(tables.__contains__, MECHANISMS):
-            quartiles, bottoms = {}, []
-            for x, errors in grouped(tables[name], self.variable, "error").items():
-                if np.isnan(errors).mean() >= 0.5:
-                    bottoms.append(float(x))
-                else:
-                    # A sine of 1 is above all others, and can be drawn.
-                    quartiles[float(x)] = about(np.nan_to_num(errors, nan=1.0))
-            found[name] = Errors(
-                dict(sorted(quartiles.items())), tuple(sorted(bottoms))
-            )
+            found[name] = {}
+            points = grouped(tables[name], self.variable, "error")
+            for x, errors in sorted(points.items()):
+                lost = np.isnan(errors)
+                # A sine of 1 is above all others, and can be drawn.
+                three = about(np.where(lost, 1.0, errors))
+                found[name][float(x)] = None if lost.mean() >= 0.5 else three
         return found
 
     @property
     def medians(self) -> dict[str, dict[float, float]]:
         """The medians, where they are not bottom."""
         return {
-            name: {x: middle for x, (_, middle, _) in own.quartiles.items()}
-            for name, own in self.errors.items()
+            name: {x: three[1] for x, three in own.items() if three}
+            for name, own in self.quartiles.items()
         }
 
 
@@ -215,5 +206,6 @@ def _about(errors: Array) -> Quartiles:
 def _bottoms(shown: Iterable[Panel]) -> list[tuple[str, int]]:
     lost: Counter[str] = Counter()
     for panel in shown:
-        lost.update({name: len(own.bottoms) for name, own in panel.errors.items()})
+        for name, own in panel.quartiles.items():
+            lost[name] += list(own.values()).count(None)
     return [each for each in lost.items() if each[1]]

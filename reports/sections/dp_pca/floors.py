@@ -11,6 +11,7 @@ errors estimates that mean.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import log
 from typing import Any
 
@@ -29,6 +30,7 @@ from dpaudit.reports.sections.dp_pca import findings, measures
 from dpaudit.reports.sections.dp_pca.findings import FLOORS, Panel
 from dpaudit.reports.sections.dp_pca.hard_laws import GaussianLaw, HardLaw, HeavyLaw
 from dpaudit.reports.svg import INK
+from dpaudit.reports.tables import Quartiles
 from dpaudit.reports.words import count, decimal, listed, number, sentences, setting
 from dpaudit.streams import stream
 from dpaudit.validation import check_name
@@ -75,15 +77,15 @@ def draw_panels(
     """
     verdicts = Verdicts.of(results[findings.CLAIMS])
     floors = floors or {}
-    there = {name for panel in shown for name in panel.errors}
+    there = {name for panel in shown for name in panel.quartiles}
     names = sorted(there, key=_PLACES.__getitem__)
     named = [verdicts.line(name, _PLACES[name]) for name in names]
     named += [_FLOOR] * any(any(floor.values()) for floor in floors.values())
     figure, boxes = sheet(
         _HIGH * len(shown), len(shown), across=1, listed=named, narrow=narrow
     )
-    every = [own for panel in shown for own in panel.errors.values()]
-    seen = [v for own in every for three in own.quartiles.values() for v in three]
+    every = [own for panel in shown for own in panel.quartiles.values()]
+    seen = [v for own in every for three in own.values() if three for v in three]
     seen += [v for floor in floors.values() for v in floor.values() if v > 0]
     limits = (min(seen) / 1.6, 1.3) if seen else (0.1, 1.3)
     right = 26 if narrow else 218
@@ -105,8 +107,7 @@ def _draw(
     floor: Mapping[float, float],
     narrow: bool,
 ) -> str:
-    found = panel.errors.values()
-    places = sorted({x for own in found for x in (*own.quartiles, *own.bottoms)})
+    places = sorted({x for own in panel.quartiles.values() for x in own})
     axes.set(xscale="log", yscale="log", ylim=limits)
     axes.set_xlim(places[0] / 1.04, places[-1] * 1.04)
     words = count if panel.variable in ("n", "d") else setting
@@ -117,25 +118,24 @@ def _draw(
     letter = findings.LETTERS[panel.variable]
     around = "mean, a standard error to either side" if panel.means else "middle half"
     ends, parts, lost = [], [], 0
-    for name, own in panel.errors.items():
+    for name, own in panel.quartiles.items():
         said, line = name + verdicts.said(name), verdicts.line(name, _PLACES[name])
-        lost_last = places[-1] in own.bottoms
+        known = {x: three for x, three in own.items() if three}
+        bottoms = [x for x in own if x not in known]
+        lost_last = places[-1] in bottoms
         if lost_last:
             line = replace(line, label=f"{line.label} ⊥")
         end = line, (places[-1], limits[1])
-        if own.quartiles:
-            curve = Curve.of(said, line, own.quartiles)
+        if known:
+            curve = Curve.of(said, line, known)
             at = [f"{letter} = {words(x)}" for x in curve.x]
             last = curve.draw(axes, at, number, around=around)
             end = end if lost_last else last
-        for each in own.bottoms:
-            _bottom(axes, each, lost, line)
-            up = axes.transData.inverted().transform((0, _height(axes, lost)))[1]
-            told = f"{said}, {letter} = {words(each)}: bottom (⊥)"
-            svg.told(axes, [each], [up], [told])
-        lost += bool(own.bottoms)
+        for x in bottoms:
+            _bottom(axes, x, lost, line, f"{said}, {letter} = {words(x)}: bottom (⊥)")
+        lost += bool(bottoms)
         ends.append(end)
-        parts.append(_said(own, said))
+        parts.append(_said(known, bottoms, said))
     if any(floor.values()):
         x = sorted(floor)
         y = [floor[each] for each in x]
@@ -149,26 +149,23 @@ def _draw(
     return f"{panel.heading}: {'; '.join(parts)}."
 
 
-def _height(axes: Axes, row: int) -> float:
-    """Return where the rows of bottoms stand above axes, in CSS pixels."""
-    return float(axes.get_window_extent().y1) + 8.0 + 11.0 * row
-
-
-def _bottom(axes: Axes, x: float, row: int, line: Line) -> None:
-    """Write that a release is bottom, and whose it is."""
-    across, up = float(axes.transData.transform((x, 1.0))[0]), _height(axes, row)
+def _bottom(axes: Axes, x: float, row: int, line: Line, said: str) -> None:
+    """Write that a release is bottom, and whose it is, in a row above axes."""
+    across = float(axes.transData.transform((x, 1.0))[0])  # here CSS pixels
+    up = float(axes.get_window_extent().y1) + 8.0 + 11.0 * row
     style = {"ha": "center", "va": "center", "color": line.colour, "size": 11}
     plots.write(axes, "⊥", (across, up), **style)
     lines.marker_at(axes, (across - 11, up), line)
+    svg.told(axes, [x], [axes.transData.inverted().transform((0, up))[1]], [said])
 
 
-def _said(own: findings.Errors, name: str) -> str:
-    if not own.quartiles:
+def _said(known: Mapping[float, Quartiles], bottoms: Sequence[float], name: str) -> str:
+    if not known:
         return f"{name} bottom throughout"
-    medians = [number(middle) for _, middle, _ in own.quartiles.values()]
+    medians = [number(middle) for _, middle, _ in known.values()]
     text = f"{medians[0]} to {medians[-1]}"
-    if own.bottoms:
-        text += f", bottom at {listed(map(setting, own.bottoms))}"
+    if bottoms:
+        text += f", bottom at {listed(map(setting, bottoms))}"
     return f"{name} {text}"
 
 
@@ -185,23 +182,16 @@ def floor_errors(cell: Cell) -> list[Record]:
     Columns: ``repetition``, ``error`` (NaN for bottom), ``floor``, and ``blind``: the
     mean error of the best estimate that looks at no row.
     """
-    setting = {**cell.options, **cell.point}
-    measures.check_range(cell.mechanism, setting)
-    n, d = int(setting["n"]), int(setting["d"])
-    epsilon, delta = setting["epsilon"], setting["delta"]
+    setting = {**cell.options, **cell.point, "steps": measures.DEFAULT}
+    asked = int(setting["n"]), setting["epsilon"], setting["delta"]
     kind = check_name("instance", setting["instance"], tuple(_KINDS))
-    law = _KINDS[kind].hardest(d, n, epsilon, delta)
-    floor = law.floor(n, epsilon, delta)
-    rng, errors = cell.rng(), []
-    for i in range(cell.first, cell.first + cell.size):
-        source = _source(law, n, cell.seed, (n, d, i))
-        options = {**setting, "steps": measures.DEFAULT}
-        errors.append(measures.released_error(cell.mechanism, options, source, rng))
-    return repeated(cell, error=errors, floor=floor, blind=law.blind)
+    law = _KINDS[kind].hardest(int(setting["d"]), *asked)
+    errors = measures.errors_on(partial(_source, law), cell, setting)
+    return repeated(cell, error=errors, floor=law.floor(*asked), blind=law.blind)
 
 
 def _source(
-    law: HardLaw, n: int, seed: int, key: tuple[int, ...]
+    law: HardLaw, n: int, d: int, seed: int, key: tuple[int, ...]
 ) -> measures.RowSource:
     """Return rows of the law with a direction that is drawn."""
     direction = law.direction(stream(seed, *key))

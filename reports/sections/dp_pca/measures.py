@@ -27,6 +27,7 @@ so memory does not grow with n.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from math import nan, sqrt
 from typing import Any
 
@@ -144,7 +145,7 @@ def gaussian(
 
 
 def example(
-    count: int, d: int, noise: float, seed: int, key: tuple[int, ...]
+    count: int, d: int, seed: int, key: tuple[int, ...], *, noise: float
 ) -> RowSource:
     """Return rows of Example 4.1: v or -v, with a deviation in every entry."""
     v = _direction(d, seed, key)
@@ -187,30 +188,32 @@ def component_errors(cell: Cell) -> list[Record]:
     Columns: ``repetition``, ``error`` (NaN for bottom).
     """
     setting = {**cell.options, **cell.point}
-    n, d = int(setting["n"]), int(setting["d"])
+    rows = gaussian
+    if setting.get("normal"):
+        rest = setting["noise"] ** 2
+        rows = partial(gaussian, first=1 + rest, rest=rest)
+    elif "noise" in setting:
+        rows = partial(example, noise=setting["noise"])
+    return repeated(cell, error=errors_on(rows, cell, setting))
+
+
+def errors_on(
+    rows: Callable[..., RowSource], cell: Cell, setting: dict[str, Any]
+) -> list[float]:
+    """Return the sine of the angle from each release to the truth; NaN is bottom.
+
+    ``rows``: from n, d, a seed and a key to the rows of a repetition.
+    """
     check_range(cell.mechanism, setting)
-    rng, errors = cell.rng(), []
+    n, d, rng, errors = int(setting["n"]), int(setting["d"]), cell.rng(), []
     for i in range(cell.first, cell.first + cell.size):
-        key = (n, d, i)
-        if setting.get("normal"):
-            rest = setting["noise"] ** 2
-            source = gaussian(n, d, cell.seed, key, first=1 + rest, rest=rest)
-        elif "noise" in setting:
-            source = example(n, d, setting["noise"], cell.seed, key)
-        else:
-            source = gaussian(n, d, cell.seed, key)
-        errors.append(released_error(cell.mechanism, setting, source, rng))
-    return repeated(cell, error=errors)
-
-
-def released_error(
-    name: str, setting: dict[str, Any], source: RowSource, rng: np.random.Generator
-) -> float:
-    """Return the sine of the angle from a release to the truth; NaN is bottom."""
-    vector = released(name, setting, source, rng)
-    if not np.isfinite(vector).all():
-        return nan
-    return float(largest_principal_angle_sine(vector[:, None], source.truth[:, None]))
+        source = rows(n, d, cell.seed, (n, d, i))
+        vector = released(cell.mechanism, setting, source, rng)
+        errors.append(nan)
+        if np.isfinite(vector).all():
+            pair = vector[:, None], source.truth[:, None]
+            errors[-1] = float(largest_principal_angle_sine(*pair))
+    return errors
 
 
 def released(
