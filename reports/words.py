@@ -59,6 +59,16 @@ def signed(value: float) -> str:
     return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
 
 
+def fraction(exponent: float) -> str:
+    """Return an exponent, the usual ones as fractions.
+
+    >>> fraction(0.25), fraction(-0.5), fraction(-1.0)
+    ('1/4', '−1/2', '−1')
+    """
+    named = {0.25: "1/4", 0.5: "1/2", -0.5: "−1/2"}
+    return named.get(exponent, f"{exponent:g}".replace("-", "−"))
+
+
 def setting(value: float) -> str:
     """Return a number that was chosen, with no more digits than it needs.
 
@@ -242,8 +252,8 @@ def verdict(name: str) -> str:
 FORMS: dict[str, Callable[..., Any]] = {
     each.__name__: each
     for each in (
-        *(number, signed, setting, plain, decimal, delta, percent, count, speed),
-        *(duration, times, listed, spelt, short, verdict),
+        *(number, signed, fraction, setting, plain, decimal, delta, percent, count),
+        *(speed, duration, times, listed, spelt, short, verdict),
     )
 }
 

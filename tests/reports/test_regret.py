@@ -26,7 +26,6 @@ from dpaudit.reports.sections.online.section import (
     regret_by_length,
     regret_by_optimum,
     score_notes,
-    score_rows,
     scores,
     smaller_notes,
 )
@@ -161,7 +160,6 @@ def test_verdicts_are_those_of_the_scoreboard_and_none_of_nothing():
     lost = tables | {name: tables[name].assign(regret=-1.0) for name in names}
     found = scores(lost)
     assert {each.verdict for each in found} == {Ruling.UNDECIDED}
-    assert score_rows(found)[0].exponent == "not known"
     assert "does not decide on Theorem 18" in head(found)
     assert "is reached at none of them" in smaller_notes(found, lost)
 
@@ -178,17 +176,17 @@ def test_heads_and_scoreboards_say_what_is_supported():
     text = head(scores(lower_bounds_tables(exponent=0.1, worst=3.0)))
     assert "contradicts Theorem 14 and Corollary 17 (0 of 4" in text
     assert "Theorem 18 (0 of 6 exponents consistent, six faster" in text
-    rows = score_rows(scores(TABLES))
-    assert len(rows) == 14
-    first = rows[0]
-    assert (first.theorem, first.variable) == ("Theorem 14 and Corollary 17", "OPT")
-    assert (first.predicted, first.formula, first.exponent) == ("1/2", "0.50", "0.50")
-    assert first.bound == "30.0 %"
-    assert [row.variable for row in rows[-2:]] == ["OPT, ε = 1", "OPT, ε = 10"]
-    assert rows[-1].theorem == "Theorem 18"
-    assert rows[-1].bound == "–"
-    assert rows[1].predicted == "1/4"
-    assert [row.variable for row in rows[:4]] == ["OPT", "d", "k", "m"]
+    found = scores(TABLES)
+    assert len(found) == 14
+    first, last = found[0], found[-1]
+    assert first.row.theorem == "Analyze Gauss, Theorem 14 and Corollary 17"
+    assert (first.formula, first.fit.exponent) == pytest.approx((0.5, 0.5), abs=0.005)
+    assert first.share == pytest.approx(0.3)
+    assert [each.row.variable for each in found[-2:]] == ["OPT, ε = 1", "OPT, ε = 10"]
+    assert last.row.theorem == "Analyze Gauss, Theorem 18"
+    assert np.isnan(last.share)
+    assert [each.row.predicted for each in found[:2]] == [1 / 2, 1 / 4]
+    assert [each.row.variable for each in found[:4]] == ["OPT", "d", "k", "m"]
 
 
 def test_roots_are_reached_from_an_epsilon_on_and_rivals_have_exponents():

@@ -174,19 +174,15 @@ def test_the_suite_has_the_truth_beside_the_bound(verdict, lower, fell, shown):
         epsilon_lower=lower,
         verdict=verdict,
     )
-    assert suite_rows(row) == [
-        Printed(
-            name="m",
-            **told,
-            claim="0.1, δ = 10⁻⁵",
-            truth="∞",
-            audited=shown,
-            refuted=verdict == "REFUTED",
-            verdict=verdict.replace("_", " "),
-            releases="1,000",
-            fell=fell,
-        )
-    ]
+    (found,) = suite_rows(row)
+    assert (
+        vars(found).items()
+        >= {
+            **{"name": "m", **told, "claim": "0.1, δ = 10⁻⁵", "truth": "∞"},
+            **{"audited": shown, "refuted": verdict == "REFUTED", "fell": fell},
+            **{"verdict": verdict.replace("_", " "), "releases": "1,000"},
+        }.items()
+    )
 
 
 def test_libraries_have_the_medians_of_the_fits_that_ended():

@@ -29,13 +29,6 @@ from dpaudit.reports import plots, svg
 from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.dp_pca import findings, floors, measures
-from dpaudit.reports.sections.dp_pca.findings import (
-    CLAIMS,
-    EXAMPLE,
-    RATES,
-    STAGES,
-    Panel,
-)
 from dpaudit.reports.svg import INK, SERIES
 from dpaudit.reports.tables import refuted_mechanisms
 from dpaudit.reports.words import plain, sentences, setting, signed
@@ -110,9 +103,9 @@ _ORDER = (
 
 def stage_notes(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """Return how far the two are from noise on the covariance, and their bottoms."""
-    ratios, every = [], pd.concat([tables[name] for name in STAGES])
-    for name, (variable, _, where) in STAGES.items():
-        found = Panel(name, variable, where, tables[name]).medians
+    ratios, every = [], pd.concat([tables[name] for name in findings.STAGES])
+    for name, (variable, _, where) in findings.STAGES.items():
+        found = findings.Panel(name, variable, where, tables[name]).medians
         parts = []
         for own in (measures.TWO_STAGE, measures.OWN_PARTS):
             beside = found[measures.GOE]
@@ -133,20 +126,24 @@ def stage_notes(tables: Mapping[str, pd.DataFrame]) -> list[str]:
 def stage_lines(*tables: pd.DataFrame) -> list[str]:
     """Return the medians as lines of text, bottom as such, and the sentences."""
     lines = []
-    for (variable, _, where), table in zip(STAGES.values(), tables, strict=True):
-        found = Panel(where, variable, where, table).medians
+    for (variable, _, where), table in zip(
+        findings.STAGES.values(), tables, strict=True
+    ):
+        found = findings.Panel(where, variable, where, table).medians
         places = sorted(table[variable].unique())
         lines.append(f"{where}, {variable} = {', '.join(map(plain, places))}:")
         for name in _ORDER:
             own = found[name]
             shown = [f"{own[x]:.2g}" if x in own else "bottom" for x in places]
             lines.append(f"  {name:16}" + "".join(f"{text:>10}" for text in shown))
-    return [*lines, *stage_notes(dict(zip(STAGES, tables, strict=True)))]
+    return [*lines, *stage_notes(dict(zip(findings.STAGES, tables, strict=True)))]
 
 
 def context(results: Results) -> dict[str, Any]:
-    rates, example = (findings.panels(results, each) for each in (RATES, EXAMPLE))
-    refuted = refuted_mechanisms(results[CLAIMS])
+    rates, example = (
+        findings.panels(results, each) for each in (findings.RATES, findings.EXAMPLE)
+    )
+    refuted = refuted_mechanisms(results[findings.CLAIMS])
     return {
         "head": findings.head(example),
         "gradient_notes": gradient_notes(results[GRADIENTS]),
@@ -154,7 +151,7 @@ def context(results: Results) -> dict[str, Any]:
         "example_notes": findings.example_notes(example, refuted),
         "floor_notes": floors.floor_notes(results, refuted),
         "stage_notes": stage_notes(results),
-        "claim_notes": findings.claim_notes(results[CLAIMS]),
+        "claim_notes": findings.claim_notes(results[findings.CLAIMS]),
         "ordered": measures.ORDERED,
         "base": results.options("dp-pca-d")["n"],
     }
@@ -162,6 +159,6 @@ def context(results: Results) -> dict[str, Any]:
 
 NOTES = {
     (GRADIENTS,): gradient_notes,
-    (CLAIMS,): findings.claim_notes,
-    tuple(STAGES): stage_lines,
+    (findings.CLAIMS,): findings.claim_notes,
+    tuple(findings.STAGES): stage_lines,
 }

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from dpaudit.errors import InputError
+from dpaudit.reports import words
 from dpaudit.reports.sections import Results, TopicPage
 from dpaudit.reports.sections.libraries.findings import TourRow, load_tour, tour_rows
 from dpaudit.reports.sections.libraries.measures import (
@@ -17,16 +18,6 @@ from dpaudit.reports.sections.libraries.measures import (
     load_comparison,
 )
 from dpaudit.reports.tables import Printed
-from dpaudit.reports.words import (
-    delta,
-    duration,
-    listed,
-    number,
-    percent,
-    sentences,
-    setting,
-    verdict,
-)
 
 
 @dataclass(frozen=True)
@@ -69,10 +60,10 @@ def tour_note(found: list[TourRow]) -> str:
     >>> tour_note([])
     '0 mechanisms and models of no other libraries: nothing.'
     """
-    counted = Counter(verdict(each.verdict) for each in found)
+    counted = Counter(words.verdict(each.verdict) for each in found)
     libraries = len({each.library for each in found})
     told = {"counted": counted.most_common(), "libraries": libraries}
-    (note,) = sentences("libraries", "tour_note", visited=len(found), **told)
+    (note,) = words.sentences("libraries", "tour_note", visited=len(found), **told)
     return note
 
 
@@ -83,10 +74,10 @@ def library_rows(comparison: LibraryComparison) -> list[Printed]:
         Printed(
             name=name,
             centre=centre,
-            claim=(f"ε = {number(comparison.epsilon)}", f"δ = {delta(at)}"),
+            claim=(f"ε = {words.number(comparison.epsilon)}", f"δ = {words.delta(at)}"),
             cells=tuple(
                 _fitted(own[own["dimension"].eq(d) & own["n_components"].eq(k)])
-                or ("no fit", f"within {setting(comparison.limit_s)} s")
+                or ("no fit", f"within {words.setting(comparison.limit_s)} s")
                 for d, k in comparison.settings
             ),
         )
@@ -106,7 +97,7 @@ def library_notes(comparison: LibraryComparison) -> list[str]:
         middle = own.groupby("contender", sort=False)["captured_share"].median()
         if middle.notna().any():
             best.append((k, d, middle.idxmax(), middle.max()))
-    return sentences("libraries", "library_notes", best=best)
+    return words.sentences("libraries", "library_notes", best=best)
 
 
 def _fitted(fits: pd.DataFrame) -> tuple[str, str] | None:
@@ -114,7 +105,9 @@ def _fitted(fits: pd.DataFrame) -> tuple[str, str] | None:
     medians = fits[["captured_share", "fit_seconds"]].astype(float).median()
     if medians.isna().any():
         return None
-    return percent(medians["captured_share"]), duration(medians["fit_seconds"])
+    return words.percent(medians["captured_share"]), words.duration(
+        medians["fit_seconds"]
+    )
 
 
 def context(results: Results) -> dict[str, Any]:
@@ -157,7 +150,7 @@ def pages(results: Results) -> list[TopicPage]:
                 name=library,
                 template="libraries/library.html.j2",
                 context=partial(dict, told),
-                group=listed(dict.fromkeys(each.version for each in own)),
+                group=words.listed(dict.fromkeys(each.version for each in own)),
                 line=f"{len(own)} mechanisms and models",
                 verdict=f"{fell} REFUTED" if fell else "NOT REFUTED",
                 refuted=fell > 0,

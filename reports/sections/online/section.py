@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpaudit.reports import lines, plots
+from dpaudit.reports import lines, plots, words
 from dpaudit.reports.lines import Curve, Line, Verdicts, by_mechanism
 from dpaudit.reports.power_law import fit_power_law
 from dpaudit.reports.sections import Results
@@ -41,15 +41,6 @@ from dpaudit.reports.sections.theorems.judgement import (
 from dpaudit.reports.sections.theorems.rows import ROWS
 from dpaudit.reports.svg import INK, MUTED, SERIES
 from dpaudit.reports.tables import Printed, Quartiles, grouped, quartiles
-from dpaudit.reports.words import (
-    count,
-    percent,
-    sentences,
-    short,
-    signed,
-    spelt,
-    verdict,
-)
 
 _GAP, _ACROSS = 15.0, 46.0  # CSS pixels between lines of text, and between ticks
 _AROUND: dict[str, Any] = {"left": 52.0, "right": 132.0, "top": 44.0, "bottom": 52.0}
@@ -71,11 +62,11 @@ def head(found: Sequence[Score]) -> str:
         some = [each for each in found if each.row.theorem == theorem]
         seen = Counter(each.verdict for each in some)
         told = [f"{seen[Ruling.CONSISTENT]} of {len(some)} exponents consistent"]
-        told += [f"{spelt(seen[v])} {v}" for v in VERDICTS[1:] if seen[v]]
+        told += [f"{words.spelt(seen[v])} {v}" for v in VERDICTS[1:] if seen[v]]
         unmet = dict.fromkeys(each.row.unmet for each in some if each.row.unmet)
         aside = "; hypothesis not met: ".join([", ".join(told), *unmet])
         theorems.append((stated(some), _short(theorem), aside))
-    (said,) = sentences("online", "head", theorems=theorems)
+    (said,) = words.sentences("online", "head", theorems=theorems)
     return said
 
 
@@ -87,15 +78,15 @@ def online_rows(regrets: pd.DataFrame, audits: pd.DataFrame) -> list[Printed]:
         none = "not private" if name == LEADER else "not audited here"
         middle, first = float(group["regret"].median()), group.iloc[0]
         bound, optimum = float(first["proven"]), float(first["optimum"])
-        proven = count(bound) if bound < optimum else "above OPT"
+        proven = words.count(bound) if bound < optimum else "above OPT"
         rows.append(
             Printed(
                 name=name,
                 audited=name in verdicts,
-                verdict=verdict(verdicts.get(name, none)),
+                verdict=words.verdict(verdicts.get(name, none)),
                 refuted=verdicts.get(name) == "REFUTED",
-                regret=count(middle),
-                share=percent(middle / optimum),
+                regret=words.count(middle),
+                share=words.percent(middle / optimum),
                 bound="–" if isnan(bound) else proven,
             )
         )
@@ -110,7 +101,7 @@ def online_notes(regrets: pd.DataFrame) -> list[str]:
     names = [name for name in CORRECTED_ONLINE if name in medians]
     best = min(names, key=medians.__getitem__)
     curve = regrets[regrets["mechanism"] == best]
-    return sentences(
+    return words.sentences(
         *("online", "online_notes"),
         rows=last["rows"].max(),
         medians=medians,
@@ -127,30 +118,12 @@ def online_notes(regrets: pd.DataFrame) -> list[str]:
     )
 
 
-def score_rows(found: Sequence[Score]) -> list[Printed]:
-    """Return the scoreboard of regret."""
-    return [
-        Printed(
-            theorem=_short(each.row.theorem),
-            mechanism=each.row.mechanism,
-            variable=each.row.variable,
-            predicted={0.5: "1/2", 0.25: "1/4"}[each.row.predicted],
-            formula=signed(each.formula),
-            exponent=signed(each.fit.exponent),
-            interval=each.fit.interval,
-            bound="–" if isnan(each.share) else percent(each.share),
-            verdict=each.verdict,
-        )
-        for each in found
-    ]
-
-
 def score_notes(found: Sequence[Score], optimum: pd.DataFrame) -> list[str]:
     """Return how tight the bounds are, and what the leader without noise pays."""
     last = _longest(optimum)
     lost = (last["regret"] / last["optimum"]).groupby(last["mechanism"], sort=False)
     shares = lost.median()
-    return sentences(
+    return words.sentences(
         *("online", "score_notes"),
         rows=last["rows"].max(),
         leader=(LEADER, shares.pop(LEADER)),
@@ -177,12 +150,12 @@ def smaller_notes(found: Sequence[Score], tables: Mapping[str, pd.DataFrame]) ->
         epsilon = float(table["epsilon_used"].iloc[0])
         times = table["optimum"] / table["guess"]
         ends = times.min(), times.max()
-        parts[epsilon] = (signed(fit.exponent), fit.interval, epsilon, *ends)
+        parts[epsilon] = (words.signed(fit.exponent), fit.interval, epsilon, *ends)
         low, high = fit.low - TOLERANCE, fit.high + TOLERANCE
         near = low <= each.row.predicted <= high and each.verdict != Ruling.UNDECIDED
         if near and times.max() >= _MANY:
             reached.append(epsilon)
-    (said,) = sentences(
+    (said,) = words.sentences(
         *("online", "smaller_notes"),
         mechanism=ALGORITHM_4,
         parts=[parts[epsilon] for epsilon in sorted(parts)],
@@ -224,8 +197,9 @@ def regret_by_length(results: Results, narrow: bool) -> tuple[Figure, str]:
         "Regret, corrected": [*corrected, idle, leader],
     }
     return _panels(panels, 720 if narrow else 380, "m", narrow), " ".join(
-        f"{each.said}: {count(each.last[1])} after {count(each.last[0])} rows."
+        f"{each.said}: {regret} after {rows} rows."
         for each in (*published, *corrected, leader)
+        for rows, regret in [map(words.count, each.last)]
     )
 
 
@@ -245,13 +219,15 @@ def regret_by_optimum(results: Results, narrow: bool) -> tuple[Figure, str]:
         law = fit_power_law(grouped(rows, "optimum", "regret"))
         line = verdicts.line(name, place, label)
         if isfinite(law.exponent):
-            line = replace(line, label=f"{line.label}\nexponent {signed(law.exponent)}")
+            line = replace(
+                line, label=f"{line.label}\nexponent {words.signed(law.exponent)}"
+            )
         curve = Curve.of(name + verdicts.said(name), line, found[name])
         curves.append(curve)
-        optimum, regret = map(count, curve.last)
+        optimum, regret = map(words.count, curve.last)
         sentences.append(
             f"{curve.said}: {regret} at OPT = {optimum}, exponent "
-            f"{signed(law.exponent)}, interval {law.interval}."
+            f"{words.signed(law.exponent)}, interval {law.interval}."
         )
     curves += [_bound(table, "optimum"), _leader(found, verdicts)]
     panels = {"Regret among rivals": curves}
@@ -275,7 +251,7 @@ def _leader(found: dict[str, dict[float, Quartiles]], verdicts: Verdicts) -> Cur
 
 def _in_two_lines(name: str) -> str:
     """Return a name in two lines where it is long."""
-    name = short(name)
+    name = words.short(name)
     for end in ("doubling", "factorised", "leader"):
         if name.endswith(f"-{end}"):
             return f"{name.removesuffix(end)}\n{end}"
@@ -293,8 +269,8 @@ def _panels(
         _scales(axes, every, _LABELS[variable])
         ends = []
         for curve in curves:
-            at = [f"{variable} = {count(x)}" for x in curve.x]
-            ends.append(curve.draw(axes, at, count, lambda q: np.maximum(q, 0.5)))
+            at = [f"{variable} = {words.count(x)}" for x in curve.x]
+            ends.append(curve.draw(axes, at, words.count, lambda q: np.maximum(q, 0.5)))
         lines.name_ends(axes, ends, _GAP)
     lines.key(figure, (curve.line.dash for curve in every), narrow=narrow)
     return figure
@@ -305,8 +281,8 @@ def _scales(axes: Axes, curves: Sequence[Curve], label: str) -> None:
     seen = np.concatenate([curve.quartiles.ravel() for curve in curves])
     low, high = max(seen.min(), 1.0) / 1.5, seen.max() * 1.5
     axes.set(xscale="log", yscale="log", xlim=(x[0], x[-1]), ylim=(low, high))
-    plots.tick(axes, "y", plots.decades(low, high), count)
-    plots.tick(axes, "x", x, count, _ACROSS)
+    plots.tick(axes, "y", plots.decades(low, high), words.count)
+    plots.tick(axes, "x", x, words.count, _ACROSS)
     plots.finish(axes, label)
 
 
@@ -320,7 +296,7 @@ def context(results: Results) -> dict[str, Any]:
         "tolerance": TOLERANCE,
         "rows": online_rows(regrets, results["online-audits"]),
         "notes": online_notes(regrets),
-        "scores": score_rows(found),
+        "scores": found,
         "score_notes": score_notes(found, optimum),
         "most": int(regrets["rows"].max()),
     }

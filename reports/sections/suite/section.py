@@ -8,31 +8,21 @@ from matplotlib.figure import Figure
 from dpaudit.reports import plots
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.wall import wall
-from dpaudit.reports.tables import Printed, fell, proved, records, releases
-from dpaudit.reports.words import delta, number, sentences, setting, verdict
+from dpaudit.reports.tables import Printed, proved, records, verdict_rows
+from dpaudit.reports.words import delta, number, sentences, setting
 
 _ROUNDING = 1 + 1e-9  # a ratio up to here is one of rounding
 
 
 def suite_rows(suite: pd.DataFrame) -> list[Printed]:
-    """Return the table of the textbook suite."""
-    return [
-        Printed(
-            name=row["mechanism"],
-            summary=row["summary"],
-            source=row["source"],
-            relation=row["relation"],
-            claim=setting(row["claimed_epsilon"])
-            + (f", δ = {delta(row['claimed_delta'])}" if row["claimed_delta"] else ""),
-            truth=number(row["true_epsilon"]),
-            audited=proved(row, "epsilon"),
-            refuted=row["verdict"] == "REFUTED",
-            verdict=verdict(row["verdict"]),
-            releases=releases(row),
-            fell=fell(row),
-        )
-        for row in records(suite)
-    ]
+    """Return the table of the textbook suite: that of verdicts, and what is true."""
+    rows = verdict_rows(suite)
+    for shown, row in zip(rows, records(suite), strict=True):
+        at = f", δ = {delta(row['claimed_delta'])}" if row["claimed_delta"] else ""
+        shown.claim = setting(row["claimed_epsilon"]) + at
+        shown.summary, shown.truth = row["summary"], number(row["true_epsilon"])
+        shown.audited = proved(row, "epsilon")
+    return rows
 
 
 def suite_notes(suite: pd.DataFrame) -> list[str]:

@@ -29,7 +29,7 @@ from dpaudit.reports.sections.utility.measures import (
     MeasuredRows,
     captured_by,
 )
-from dpaudit.reports.tables import Printed, quartiles
+from dpaudit.reports.tables import quartiles
 from dpaudit.reports.words import sentences
 from dpaudit.subspace import second_moment, top_components
 
@@ -194,21 +194,15 @@ def errors(cell: Cell) -> list[Record]:
     return found
 
 
-def error_rows(table: pd.DataFrame, dataset: str, refuted: list[str]) -> list[Printed]:
-    """Return the table of errors in percent, ours beside those of the paper."""
+def error_rows(table: pd.DataFrame, dataset: str) -> list[Record]:
+    """Return the quartiles of errors with each n, beside those that are printed."""
     found = quartiles(table, ("mechanism", "n"), "error")
     return [
-        Printed(
-            dataset=dataset,
-            name=name,
-            refuted=name in refuted,
-            ours=[f"{100 * found[name, n][1]:.2f}" for n in TRAINING],
-            spread=[
-                f"{100 * found[name, n][0]:.2f} to {100 * found[name, n][2]:.2f}"
-                for n in TRAINING
-            ],
-            printed=[f"{x:g}" for x in PRINTED[dataset].get(name, ())],
-        )
+        {
+            **{"dataset": dataset, "name": name},
+            "errors": [found[name, n] for n in TRAINING],
+            "printed": [f"{x:g}" for x in PRINTED[dataset].get(name, ())],
+        }
         for name in dict.fromkeys(name for name, _ in found)
     ]
 

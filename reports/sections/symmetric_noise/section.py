@@ -263,12 +263,13 @@ def context(results: Results) -> dict[str, Any]:
     errors = []
     for dataset, table in tables_of(results, "errors").items():
         notes += measures.error_sentences(table, dataset)
-        errors += measures.error_rows(table, dataset, refuted_mechanisms(wall))
+        errors += measures.error_rows(table, dataset)
     absent = list(map(_wanted, missing(size)))
     beyond = [name for name in DATASETS if name not in size.paper_datasets]
     return {
         "notes": notes,
         "errors": errors,
+        "refuted": refuted_mechanisms(wall),
         "absent": listed(absent) if absent else "",
         "beyond": listed(beyond) if beyond else "",
         "data": [options[name] for name in own],

@@ -25,7 +25,15 @@ from dpaudit.reports.sections.theorems.rows import (
     ExponentRow,
 )
 from dpaudit.reports.tables import Printed
-from dpaudit.reports.words import listed, number, percent, sentences, setting, signed
+from dpaudit.reports.words import (
+    fraction,
+    listed,
+    number,
+    percent,
+    sentences,
+    setting,
+    signed,
+)
 
 __all__ = ["ROWS"]
 
@@ -120,8 +128,8 @@ def _cells(each: judgement.Score | judgement.Share) -> dict[str, str]:
         }
     return {
         **{"error": each.row.error, "variable": each.row.variable},
-        "printed": _fraction(each.row.printed),
-        "predicted": _fraction(each.row.predicted),
+        "printed": fraction(each.row.printed),
+        "predicted": fraction(each.row.predicted),
         "formula": signed(each.formula) if isfinite(each.formula) else "–",
         **dict(zip(_LAW, map(signed, each.law), strict=True)),
         **{"verdict": each.told, "details": _details(each)},
@@ -193,7 +201,7 @@ def print_notes(found: Sequence[judgement.Score]) -> list[str]:
         slope, proven, printed = each.fit.exponent, each.row.predicted, each.row.printed
         if printed != proven and isfinite(slope):
             nearer = abs(slope - proven) < abs(slope - printed)
-            told = _fraction(printed), _fraction(proven), slope, nearer
+            told = fraction(printed), fraction(proven), slope, nearer
             notes.append((_named(each), *told))
     return sentences("theorems", "print_notes", notes=notes)
 
@@ -232,7 +240,7 @@ def exponent_lines(name: str, table: pd.DataFrame) -> list[str]:
         for each in judgement.shares(own, {name: table})
     ] + [
         f"{each.row.theorem}, {each.row.error} in {each.row.variable}: predicted "
-        f"{_fraction(each.row.predicted)}, measured "
+        f"{fraction(each.row.predicted)}, measured "
         "{} ({} to {}), {}.".format(*map(signed, each.law), each.verdict)
         for each in found
     ]
@@ -268,8 +276,3 @@ def _details(each: judgement.Score) -> str:
     if each.lost:
         parts.append(f"{percent(each.lost)} of the errors left out")
     return "; ".join(parts)
-
-
-def _fraction(exponent: float) -> str:
-    words = {0.25: "1/4", 0.5: "1/2", -0.5: "−1/2"}
-    return words.get(exponent, f"{exponent:g}".replace("-", "−"))

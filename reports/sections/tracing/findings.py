@@ -22,11 +22,10 @@ from dpaudit.fingerprinting import Proportion
 from dpaudit.reports.lines import mark
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.tracing import measures
-from dpaudit.reports.tables import Printed, records
-from dpaudit.reports.words import count, delta, listed, plain, sentences
+from dpaudit.reports.tables import Printed
+from dpaudit.reports.words import count, listed, plain, sentences
 
 _CHANCE = 1e-3
-_ROUNDING = 1e-14  # of the probability to win, which is 1 up to here
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,26 +192,9 @@ def refusals(found: Sequence[Shares]) -> str:
     return " ".join(sentences("tracing", "refusals", said=list(said.items())))
 
 
-def culling_rows(table: pd.DataFrame) -> list[Printed]:
-    """Return the table of list culling."""
-    naive, half = _culled(table)
-    return [
-        Printed(
-            length=count(own["length"]),
-            most_agreement=f"{count(other['won'])} of {count(other['games'])}",
-            random_half=f"{count(own['won'])} of {count(own['games'])}",
-            loss=delta(1 - own["exact"])
-            if 1 - own["exact"] > _ROUNDING
-            else f"below {delta(_ROUNDING)}",
-            bound=delta(own["loss_bound"]),
-        )
-        for other, own in zip(records(naive), records(half), strict=True)
-    ]
-
-
 def culling_notes(table: pd.DataFrame) -> list[str]:
     """Return who wins, and the verdict on Theorem 26."""
-    naive, half = _culled(table)
+    naive, half = culled(table)
     bounds = half["loss_bound"].to_numpy(dtype=float)
     return sentences(
         *("tracing", "culling_notes"),
@@ -223,7 +205,7 @@ def culling_notes(table: pd.DataFrame) -> list[str]:
     )
 
 
-def _culled(table: pd.DataFrame) -> list[pd.DataFrame]:
+def culled(table: pd.DataFrame) -> list[pd.DataFrame]:
     """Return what there is on most agreement, and on random half."""
     return [
         table[table["mechanism"] == strategy].sort_values("length")

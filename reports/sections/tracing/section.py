@@ -17,7 +17,7 @@ from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.tracing import findings, measures
 from dpaudit.reports.sections.tracing.findings import Shares, clusters, shares
 from dpaudit.reports.svg import SERIES
-from dpaudit.reports.tables import refuted_mechanisms
+from dpaudit.reports.tables import records, refuted_mechanisms
 from dpaudit.reports.words import count, percent, setting, spread
 
 _HEIGHTS = {False: 220, True: 190}  # of a panel, by narrow
@@ -117,6 +117,7 @@ def context(results: Results) -> dict[str, Any]:
     refuted = refuted_mechanisms(results["privacy-wall"])
     many = results["tracing-catalogue"]["rows"]
     ends = int(many.min()), int(many.max())
+    culled = findings.culled(results["list-culling"])
     return {
         "head": findings.head(found, refuted, length),
         "instances": findings.instance_notes(results["hard-instances"], length),
@@ -129,7 +130,7 @@ def context(results: Results) -> dict[str, Any]:
         "catalogue_trials": results.experiments["tracing-catalogue"].repetitions,
         "delta": 1 / length**2,
         "ends": ends,
-        "culling": findings.culling_rows(results["list-culling"]),
+        "culling": list(zip(*map(records, culled), strict=True)),
         "culling_notes": findings.culling_notes(results["list-culling"]),
     }
 

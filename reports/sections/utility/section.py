@@ -7,19 +7,11 @@ from typing import Any
 import pandas as pd
 
 from dpaudit.datasets import load
-from dpaudit.reports import tables
+from dpaudit.reports import tables, words
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import Fact, Results
 from dpaudit.reports.sections.utility.figures import captured
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT
-from dpaudit.reports.words import (
-    duration,
-    percent,
-    sentences,
-    setting,
-    speed,
-    verdict,
-)
 
 _SN = "symmetric-noise"
 _RIVALS_OF_SN = (  # PPM with either noise, and PPCA
@@ -36,7 +28,7 @@ def variance_notes(
     known, medians = captured(references), _medians(variance)
     lost = medians[medians < known[FIRST_COMPONENT]].reset_index()
     below = lost.groupby("mechanism", sort=False)["epsilon"].max()
-    return sentences(
+    return words.sentences(
         *("utility", "variance_notes"),
         known=known,
         below=list(below.items()),
@@ -54,10 +46,10 @@ def component_rows(
         tables.Printed(
             name=name,
             claim=tables.point(audited[name], "claimed_{}"),
-            captured=percent(middle),
-            spread=f"{percent(low)} to {percent(high)}",
+            captured=words.percent(middle),
+            spread=f"{words.percent(low)} to {words.percent(high)}",
             refuted=audited[name]["verdict"] == "REFUTED",
-            verdict=verdict(audited[name]["verdict"]),
+            verdict=words.verdict(audited[name]["verdict"]),
         )
         for name, (low, middle, high) in sorted(
             shares.items(), key=lambda item: -item[1][1]
@@ -70,7 +62,7 @@ def component_notes(components: pd.DataFrame, wall: pd.DataFrame) -> list[str]:
     shares = components.groupby("mechanism", sort=False)["captured_share"]
     middle, fell = _ranked(shares.median()), tables.refuted_mechanisms(wall)
     rivals = [middle[name] for name in _RIVALS_OF_SN if name in middle.index]
-    return sentences(
+    return words.sentences(
         *("utility", "component_notes"),
         best=[(name, at, middle[name]) for _, name, at in _best(middle, wall, fell)],
         sn=middle.get(_SN),
@@ -102,7 +94,7 @@ def time_note(times: pd.DataFrame) -> str:
     """Return which private fits take least and most time."""
     ratios = times[times["mechanism"] != BASELINE].groupby("mechanism")["ratio"]
     ranked = list(ratios.median().sort_values(kind="stable").items())
-    (note,) = sentences("utility", "time_note", first=ranked[0], last=ranked[-1])
+    (note,) = words.sentences("utility", "time_note", first=ranked[0], last=ranked[-1])
     return note
 
 
@@ -115,10 +107,12 @@ def time_rows(times: pd.DataFrame) -> list[tables.Printed]:
     return [
         tables.Printed(
             name=name,
-            fit=duration(middle),
-            spread=f"{duration(low)} – {duration(high)}",
+            fit=words.duration(middle),
+            spread=f"{words.duration(low)} – {words.duration(high)}",
             ratio="1" if name == BASELINE else f"{ratios[name][1]:.2f}",
-            throughput="" if math.isnan(drawn[name][1]) else speed(drawn[name][1]),
+            throughput=""
+            if math.isnan(drawn[name][1])
+            else words.speed(drawn[name][1]),
         )
         for name, (low, middle, high) in fits.items()
     ]
@@ -133,7 +127,7 @@ def utility_answer(
     shares = _ranked(_medians(variance).xs(at, level="epsilon"))
     false = exact["claim"].eq("false") & exact["epsilon"].eq(at)
     broken = {*wall["mechanism"][tables.fallen(wall)], *exact["mechanism"][false]}
-    return sentences(
+    return words.sentences(
         *("utility", "utility_answer"),
         epsilon=at,
         best=[(n, delta, shares[n]) for _, n, delta in _best(shares, wall, broken)],
@@ -178,8 +172,8 @@ def facts(results: Results) -> list[Fact]:
     found = []
     for (name, epsilon), share in _medians(results["captured-variance"]).items():
         if epsilon in (0.1, 1.0, 10.0):
-            what = f"Variance captured at ε = {setting(epsilon)}"
-            found.append(Fact(name, what, percent(share)))
+            what = f"Variance captured at ε = {words.setting(epsilon)}"
+            found.append(Fact(name, what, words.percent(share)))
     fits = results["run-time"].groupby("mechanism")["fit_seconds"].median()
     for row in time_rows(results["run-time"]):
         told = f"{row.fit} ({row.spread})"
