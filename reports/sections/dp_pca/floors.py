@@ -131,8 +131,9 @@ def _draw(
             at = [f"{letter} = {words(x)}" for x in curve.x]
             last = curve.draw(axes, at, number, around=around)
             end = end if lost_last else last
-        for x in bottoms:
-            _bottom(axes, x, lost, line, f"{said}, {letter} = {words(x)}: bottom (⊥)")
+        for place in bottoms:
+            told = f"{said}, {letter} = {words(place)}: bottom (⊥)"
+            _bottom(axes, place, lost, line, told)
         lost += bool(bottoms)
         ends.append(end)
         parts.append(_said(known, bottoms, said))

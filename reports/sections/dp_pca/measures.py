@@ -188,7 +188,7 @@ def component_errors(cell: Cell) -> list[Record]:
     Columns: ``repetition``, ``error`` (NaN for bottom).
     """
     setting = {**cell.options, **cell.point}
-    rows = gaussian
+    rows: Callable[..., RowSource] = gaussian
     if setting.get("normal"):
         rest = setting["noise"] ** 2
         rows = partial(gaussian, first=1 + rest, rest=rest)

@@ -16,7 +16,13 @@ from dpaudit.reports.sections import Results, TopicPage
 from dpaudit.reports.sections.theorems import findings, judgement, ledger, pictures
 from dpaudit.reports.sections.theorems.findings import programmed, scores
 from dpaudit.reports.sections.theorems.judgement import Ruling, Score
-from dpaudit.reports.sections.theorems.rows import GRIDS, SHORT, Chance, ExponentRow
+from dpaudit.reports.sections.theorems.rows import (
+    CHANCES,
+    GRIDS,
+    SHORT,
+    Chance,
+    ExponentRow,
+)
 from dpaudit.reports.words import decimal, listed, number, signed, spread
 
 __all__ = ["programmed"]
@@ -164,7 +170,7 @@ def _sentence(each: Score) -> str:
 
 
 def _judged(results: Results) -> tuple[list[judgement.Score], list[judgement.Share]]:
-    return findings.scores(results), judgement.shares(findings.CHANCES, results)
+    return findings.scores(results), judgement.shares(CHANCES, results)
 
 
 def context(results: Results) -> dict[str, Any]:
@@ -248,6 +254,7 @@ def pages(results: Results) -> list[TopicPage]:
     """Return a page for each theorem, in the order of the scoreboard."""
     found, seen = results.once(_judged)
     bounds = findings.bound_rows(results)
+    judged: list[Score | judgement.Share] = [*found, *seen]
     theorems, topics = theorem_words(found, seen), []
 
     def owner(named: str) -> str:
@@ -255,7 +262,7 @@ def pages(results: Results) -> list[TopicPage]:
         return max((each for each in theorems if named.startswith(each)), key=len)
 
     for theorem, verdict in theorems.items():
-        every = [each for each in (*found, *seen) if each.row.theorem == theorem]
+        every = [each for each in judged if each.row.theorem == theorem]
         own = [each for each in every if isinstance(each, Score)]
         some = [each.row for each in every]
         told = {
