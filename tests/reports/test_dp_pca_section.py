@@ -340,7 +340,7 @@ STAGES = dict(zip(NAMES, (0.02, 0.05, 0.1, 0.03, 0.01), strict=True))
 def tables(lost=()):
     """Errors are the same at both points; of `lost` (name, x) all are bottom."""
     found = {}
-    for name, (variable, *_) in stages.STAGES.items():
+    for name, (variable, *_) in findings.STAGES.items():
         places = (0.001, 0.1) if variable == "noise" else (1000.0, 10_000.0)
         rows = [
             (each, x, nan if (each, x) in lost else STAGES[each] * (1 + i))
@@ -355,7 +355,7 @@ def test_bottom_is_said_and_is_no_median():
     notes = stages.stage_notes(tables(lost=lost))
     assert "two-stage-pca was never bottom." not in notes
     assert notes[-1] == "dp-pca-tuned was bottom in 6 of 24 releases."
-    lines = SECTION.notes[tuple(stages.STAGES)](*tables(lost=lost).values())
+    lines = SECTION.notes[tuple(findings.STAGES)](*tables(lost=lost).values())
     assert lines[:3] == [
         "on Gaussian rows with d = 20, n = 1,000, 10,000:",
         "  two-stage-pca         0.02      0.02",

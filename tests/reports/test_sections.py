@@ -17,6 +17,7 @@ from dpaudit.cli import main
 from dpaudit.reports import write_report, writer
 from dpaudit.reports.page import Drawn
 from dpaudit.reports.sections import all_sections, chosen_sections, plan
+from dpaudit.reports.sections.streaming import measures
 from dpaudit.reports.sections.streaming import section as streaming
 from dpaudit.reports.store import STORE
 
@@ -88,7 +89,7 @@ def fails(*_):
 
 def test_a_section_that_fails_leaves_the_others(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(streaming.measures, "streaming_errors", fails)
+        patch.setattr(measures, "streaming_errors", fails)
         written = write_report(tmp_path, profile="tiny", sections=CHOSEN)
     assert list(written.failed) == ["streaming"]
     page = page_of(tmp_path, "streaming")
@@ -142,7 +143,7 @@ def test_all_that_draws_can_be_sent_to_workers():
 def test_a_section_that_cannot_be_told_leaves_the_others(
     tiny_report, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(streaming.findings, "rate_rows", fails)
+    monkeypatch.setattr(streaming, "rate_rows", fails)
     shutil.copy(tiny_report / STORE, tmp_path)  # nothing is measured again
     written = write_report(tmp_path, profile="tiny", seed=1, sections=CHOSEN)
     assert set(written.failed) == {"streaming"}
