@@ -16,7 +16,7 @@ def called(folder):
         for call in ast.walk(ast.parse(path.read_text("utf-8"))):
             if not isinstance(call, ast.Call):
                 continue
-            if getattr(call.func, "id", "") == "sentences":
+            if "sentences" in (getattr(call.func, each, "") for each in ("id", "attr")):
                 starred = isinstance(call.args[0], ast.Starred)
                 names = call.args[0].value.elts if starred else call.args
                 section, about = (each.value for each in names)
