@@ -405,3 +405,10 @@ def test_tiny_deltas_are_kept(claim, delta):
 def test_what_a_large_knot_promises_at_half_its_delta(delta):
     found = Profile((0.0, 700.0), (delta, 0.0)).epsilon_at(delta / 2)
     assert found == pytest.approx(700 - np.log(2), rel=1e-9)
+
+
+def test_a_tiny_rho_keeps_its_digits_at_negative_epsilons():
+    claim = ZeroConcentratedDP(1e-24)
+    size = np.array([1e-20, 1e-13, 1e-9])
+    mirrored = np.exp(-size) * claim.delta_at(size) - np.expm1(-size)
+    assert claim.delta_at(-size) == pytest.approx(mirrored, rel=1e-9, abs=0)
