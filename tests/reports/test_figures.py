@@ -296,7 +296,7 @@ def test_a_rate_is_drawn_with_its_quartiles_and_its_law(axes):
     rate = Rate("noise", "m", errors, law, (-1.0, -1.0), -1.0, (1.0, 1.0))
     found = rate.quartiles
     assert found == {10.0: (2.0, 4.0, 8.0), 1.0: (3.0, 3.0, 3.0)}
-    each = streaming._Rate(rate, Line("text", INK, marker="o"), 0, True, True)
+    each = streaming._Drawn(rate, Line("text", INK, marker="o"), 0, True, True)
     streaming._panel(axes, [each], [each], "rows n")
     assert axes.get_xlabel() == "rows n"
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")

@@ -219,7 +219,7 @@ _AROUND: dict[str, Any] = {"left": 56.0, "right": 16.0, "top": 48.0, "bottom": 5
 
 
 @dataclass(frozen=True)
-class _Rate:
+class _Drawn:
     """A rate as it is drawn."""
 
     rate: Rate
@@ -240,10 +240,10 @@ def error_by_size(results: Results, narrow: bool) -> tuple[Figure, str]:
     noise = verdicts.line(DP_PCA, 0, "noise, ε = 1")
     sampling = verdicts.line(DP_PCA, 1, f"sampling, ε = {_WITHOUT_NOISE:,.0f}")
     by_rows = [
-        _Rate(found["noise"], noise, 1, True, True),
-        _Rate(found["sampling"], sampling, -1, False, False),
+        _Drawn(found["noise"], noise, 1, True, True),
+        _Drawn(found["sampling"], sampling, -1, False, False),
     ]
-    by_length = [_Rate(found["dimension"], noise, -2, True, False)]
+    by_length = [_Drawn(found["dimension"], noise, -2, True, False)]
     heading = "Error (sin of the angle) against n"
     panels = {(heading, "rows n"): by_rows, ("Error against d", _LENGTH): by_length}
     return _figure(panels, 640 if narrow else 370, narrow)
@@ -258,15 +258,15 @@ def error_by_spread(results: Results, narrow: bool) -> tuple[Figure, str]:
     dp_pca = verdicts.line(DP_PCA, 0)
     oja = verdicts.line(MINIBATCH_OJA, 2)
     every = [
-        _Rate(found["signal"], dp_pca, 1, False, True),
-        _Rate(found["floor"], oja, 0, True, True, lift=40.0),
+        _Drawn(found["signal"], dp_pca, 1, False, True),
+        _Drawn(found["floor"], oja, 0, True, True, lift=40.0),
     ]
     panels = {("Error (sin of the angle) in Example 4.1", "spread σ"): every}
     return _figure(panels, 380 if narrow else 420, narrow)
 
 
 def _figure(
-    panels: Mapping[tuple[str, str], Sequence[_Rate]], height: float, narrow: bool
+    panels: Mapping[tuple[str, str], Sequence[_Drawn]], height: float, narrow: bool
 ) -> tuple[Figure, str]:
     """Draw rates under their headings, over their labels, on one vertical scale."""
     every = [each for rates in panels.values() for each in rates]
@@ -279,7 +279,7 @@ def _figure(
 
 
 def _panel(
-    axes: Axes, drawn: Sequence[_Rate], scale: Sequence[_Rate], label: str
+    axes: Axes, drawn: Sequence[_Drawn], scale: Sequence[_Drawn], label: str
 ) -> None:
     """Draw rates, on the vertical scale of others."""
     x = sorted({x for each in drawn for x in each.rate.errors})
@@ -295,7 +295,7 @@ def _panel(
         _draw(axes, each, label[-1])
 
 
-def _draw(axes: Axes, each: _Rate, letter: str) -> None:
+def _draw(axes: Axes, each: _Drawn, letter: str) -> None:
     """Draw medians, middle halves, the fitted law, and what is what."""
     found, law, line = each.rate.quartiles, each.rate.fit, each.line
     colour = line.colour
@@ -329,13 +329,13 @@ def _draw(axes: Axes, each: _Rate, letter: str) -> None:
         plots.beside(axes, text, place, away, color=inked, size=size, **style)
 
 
-def _name(each: _Rate) -> str:
+def _name(each: _Drawn) -> str:
     """Return whose rate it is, and of what."""
     name, label = each.rate.mechanism, each.line.label
     return label if label.startswith(name) else f"{name}, {label}"
 
 
-def _sentence(each: _Rate) -> str:
+def _sentence(each: _Drawn) -> str:
     found, law = each.rate.quartiles, each.rate.fit
     text = f"{_name(each)}: "
     if not found:
