@@ -27,12 +27,12 @@ Dwork, Roth, *The algorithmic foundations of differential privacy*, 2014, Theore
 
 from collections.abc import Callable
 from functools import lru_cache
-from math import log, pi, sqrt
+from math import exp, log, pi, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erfcx, log_ndtr
+from scipy.special import erfcx, log_ndtr, ndtr
 
 from dpaudit.validation import check_fraction, check_nonnegative, check_positive
 
@@ -76,8 +76,9 @@ def gaussian_delta(epsilon: ArrayLike, mu: ArrayLike) -> NDArray[np.float64]:
     safe = np.where(shifted, mu, 1.0)
     upper = log_ndtr(safe / 2 - epsilon / safe)
     lower = epsilon + log_ndtr(-safe / 2 - epsilon / safe)
-    with np.errstate(under="ignore", over="ignore"):
-        delta = np.exp(upper) * -np.expm1(np.minimum(lower - upper, 0.0))
+    with np.errstate(under="ignore", over="ignore", invalid="ignore"):
+        # Both are -inf where epsilon is 1e160, say.
+        delta = np.exp(upper) * -np.expm1(np.fmin(lower - upper, 0.0))
         unshifted = -np.expm1(np.minimum(epsilon, 0.0))
     delta = np.asarray(np.where(shifted, delta, unshifted), dtype=np.float64)
     small = shifted & (mu < _SMALL)
@@ -121,9 +122,9 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _epsilon_of(delta: float, mu: float) -> float:
-    if gaussian_delta(0.0, mu) <= delta:
+    if not _exceeds(0.0, mu, delta):
         return 0.0
-    keeps = _bisect(lambda epsilon: float(gaussian_delta(epsilon, mu)) <= delta)
+    keeps = _bisect(lambda epsilon: not _exceeds(epsilon, mu, delta))
     return keeps * (1 + _EPSILON_MARGIN) + _DELTA_MARGIN * delta
 
 
@@ -145,8 +146,16 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 @lru_cache(maxsize=1024)  # most mechanisms are built at a few privacy parameters
 def _mu_of(epsilon: float, delta: float) -> float:
-    exceeds = _bisect(lambda mu: float(gaussian_delta(epsilon, mu)) > delta)
-    return exceeds * (1 - _MU_MARGIN)
+    return _bisect(lambda mu: _exceeds(epsilon, mu, delta)) * (1 - _MU_MARGIN)
+
+
+def _exceeds(epsilon: float, mu: float, delta: float) -> bool:
+    """Say whether the pair has more than delta, or seems to in the last digit."""
+    if delta < 0.5 or mu == 0:
+        return float(gaussian_delta(epsilon, mu)) >= delta
+    # By what is left to 1: a delta next to 1 has no digits for it.
+    below, other = epsilon / mu - mu / 2, -epsilon / mu - mu / 2
+    return float(ndtr(below) + exp(epsilon + log_ndtr(other))) <= 1 - delta
 
 
 def classical_mu(epsilon: float, delta: float) -> float:

@@ -274,12 +274,17 @@ def test_gaussian_delta_agrees_with_fifty_digits(mu):
     delta = gaussian_delta(epsilons, mu)
     np.testing.assert_allclose(delta[~far], np.array(exact)[~far], rtol=1e-11)
     assert (delta[far] < 2e-300).all()
+    np.testing.assert_equal(gaussian_delta([1e160, 1e300], mu), 0)
 
 
-@pytest.mark.parametrize("delta", [0.5, 1e-2, 1e-7, 1e-100, 1e-250])
+# The last are next to 1: seen as deltas they have no digits.
+NEARLY_ONE = [1 - 1e-9, 1 - 1e-14, 1 - 2**-53]
+
+
+@pytest.mark.parametrize("delta", [0.5, 1e-2, 1e-7, 1e-100, 1e-250, *NEARLY_ONE])
 def test_gaussian_inverses_err_to_the_safe_side_by_little(delta):
     with mpmath.workdps(300):
-        for mu in (1e-5, 0.05, 1.0, 5.0):
+        for mu in (1e-5, 0.05, 1.0, 5.0, 40.0):
             epsilon = gaussian_epsilon(delta, mu)
             assert exact_gaussian_delta(epsilon, mu) <= delta
             if epsilon > 0:
@@ -289,8 +294,16 @@ def test_gaussian_inverses_err_to_the_safe_side_by_little(delta):
             mu = gaussian_mu(epsilon, delta)
             assert exact_gaussian_delta(epsilon, mu) <= delta
             assert exact_gaussian_delta(epsilon, mu * (1 + 3e-12)) > delta
-            assert epsilon * (1 - 1e-10) - 4e-12 < gaussian_epsilon(delta, mu)
+            assert epsilon * (1 - 1e-10) - 4e-12 * mu**2 < gaussian_epsilon(delta, mu)
             assert gaussian_epsilon(delta, mu) <= epsilon
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1e-320])
+def test_deltas_with_few_digits_are_kept(delta):
+    with mpmath.workdps(400):
+        for epsilon in (1e-12, 1.0, 37.0, 700.0):
+            mu = gaussian_mu(epsilon, delta)
+            assert delta / 4 < exact_gaussian_delta(epsilon, mu) <= delta
 
 
 @pytest.mark.parametrize("mu", [0.1, 1.0, 2.0])
