@@ -86,8 +86,10 @@ class RandomisedResponse(base.OneLoss):
         return np.rint(np.clip(base.check_one_scalar(data), 0.0, 1.0))
 
     def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
-        truly = rng.random(size) < self.truth
-        return np.where(truly, answers, 1 - answers)
+        # A truth next to 1 has no digits for lies: these are at least as many as said.
+        lie = np.nextafter(expit(-self.epsilon), 0.5)
+        lies = LARGEST_DELTA - rng.random(size) < lie
+        return np.where(lies, 1 - answers, answers)
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
         """Return the exact loss, +-epsilon or 0, shape (size,)."""

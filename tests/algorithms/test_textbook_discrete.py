@@ -5,6 +5,7 @@ Type-I error: 1e-9 per sampler test, fewer than 20 of them, all seeded.
 
 from fractions import Fraction
 from itertools import pairwise, product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -36,6 +37,16 @@ def test_the_truth_is_told_with_its_probability(epsilon, bit):
     true = np.exp(epsilon) / (1 + np.exp(epsilon))
     counts = [np.count_nonzero(releases == bit), np.count_nonzero(releases == 1 - bit)]
     assert_frequencies(counts, [true, 1 - true], SIZE)
+
+
+@pytest.mark.parametrize("epsilon", [30.0, 36.0, 38.0, 700.0, 1e4])
+def test_nearly_always_true_is_not_always(epsilon):
+    # All uniform numbers that could lie.
+    last = SimpleNamespace(random=lambda size: 1 - np.arange(1.0, size + 1) * 2**-53)
+    lies = RandomisedResponse(epsilon).draw([1.0], 1000, rng=last) == 0
+    share = np.count_nonzero(lies) * 2**-53
+    assert 0 <= share - np.exp(-epsilon) / (1 + np.exp(-epsilon)) <= 2**-53
+    assert share > 0
 
 
 def test_randomised_response_is_its_claim_and_wrong_logarithms_break_small_ones():
