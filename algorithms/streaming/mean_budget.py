@@ -77,7 +77,7 @@ it: 0.729 in place of 0.486 at (2, 1e-5), where delta is then 1.7e-3.
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import expm1, log, log1p, sqrt
+from math import erf, expm1, log, log1p, nextafter, sqrt
 
 from scipy.special import log_ndtr
 
@@ -129,7 +129,8 @@ class MeanNoise(Checked):
 def laplace_scale(mu: float) -> float:
     """Return the b for which Lap(b) hides a shift by 1 as well as mu-GDP asks."""
     half = check_positive("mu", mu) / 2
-    return float(-0.5 / (log(2) + log_ndtr(-half)))
+    small = log1p(-erf(half / sqrt(2))) if half < 1 else log(2) + log_ndtr(-half)
+    return float(-0.5 / small)
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ class CalibratedSplit(Split):
 
     def _total_mu(self, histograms: int, escape: float) -> float:
         epsilon = self.epsilon + histograms * log1p(-escape)
-        return gaussian_mu(epsilon, self.delta - histograms * escape)
+        return gaussian_mu(epsilon, nextafter(self.delta - histograms * escape, 0))
 
 
 @lru_cache(maxsize=256)

@@ -142,10 +142,11 @@ class ThresholdedCounts(Checked, ABC):
     def of(cls, scale: float, escape: float) -> Self:
         """Return that by which a lonely row is seen with probability `escape`.
 
-        If that is more than 1/2, the threshold is 1.
+        If that is more than 1/2, the threshold is 1. Else it errs upwards, by 1e-15.
         """
         least = cls._quantile(check_fraction("delta", escape))
-        return cls(scale, 1 + check_positive("scale", scale) * max(0.0, least))
+        threshold = 1 + check_positive("scale", scale) * max(0.0, least)
+        return cls(scale, threshold * (1 + 1e-15) if least > 0 else 1.0)
 
     @staticmethod
     @abstractmethod
@@ -200,7 +201,7 @@ class CountNoise(ThresholdedCounts):
 
     @staticmethod
     def _quantile(escape: float) -> float:
-        return log(1 / (2 * escape))
+        return -log(2 * escape)
 
     @classmethod
     def as_published(cls, epsilon: float, delta: float) -> Self:

@@ -121,7 +121,8 @@ class TopEigenvalue(Batched[ArrayLike], Checked):
         """Return k, for another probability of failure than the mechanism's own."""
         zeta = self.zeta if zeta is None else zeta
         epsilon, delta = self.claim.parameters.values()
-        return max(_LEAST, ceil(self.group_constant * -log(delta * zeta) / epsilon))
+        tries = -log(delta) - log(zeta)
+        return max(_LEAST, ceil(self.group_constant * tries / epsilon))
 
     def group_values(self, vectors: Gradients, zeta: float | None = None) -> Array:
         """Return lambda^(1), ..., lambda^(k), shape (trials, k); not private.

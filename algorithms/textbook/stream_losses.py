@@ -307,7 +307,7 @@ def log_laplace_interval(low: Array, high: Array, *, scale: float) -> Array:
     flip = low > 0  # the left tail is the one that floats resolve
     low, high = np.where(flip, -high, low) / scale, np.where(flip, -low, high) / scale
     across = -(np.expm1(np.minimum(low, 0.0)) + np.expm1(-np.maximum(high, 0.0)))
-    with np.errstate(divide="ignore", invalid="ignore"):  # of empty intervals
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # of empty
         inside = high + np.log(-np.expm1(low - high))
         logs = np.where(high > 0, np.log(across), inside) - log(2)
     return np.where(low < high, logs, -np.inf)

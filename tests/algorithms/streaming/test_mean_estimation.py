@@ -8,6 +8,7 @@ Type-I error: 1e-9 for each test that names a null hypothesis (the seeds are fix
 
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from budget_oracles import composed_delta, laplace_mu
@@ -318,6 +319,24 @@ def test_laplace_noise_is_as_private_as_its_mu(scale):
     # At 0 the two agree: no smaller mu would do.
     assert bound[0] == pytest.approx(exact[0], rel=1e-9)
     assert laplace_scale(laplace_mu(scale)) == pytest.approx(scale)
+
+
+@pytest.mark.parametrize("mu", [1e-90, 1e-17, 1e-8, 0.5, 1.99, 2.01, 60.0])
+def test_laplace_noise_hides_a_shift_as_well_as_any_mu_asks(mu):
+    with mpmath.workdps(200):
+        exact = -0.5 / mpmath.log(2 * mpmath.ncdf(-mpmath.mpf(mu) / 2))
+        assert laplace_scale(mu) == pytest.approx(float(exact), rel=1e-14)
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-6])
+def test_nothing_is_lost_next_to_delta_one(epsilon):
+    delta, noise = 1 - 1e-9, GaussianSplit(epsilon, 1 - 1e-9).noise(1)
+    with mpmath.workdps(50):
+        mu = mpmath.sqrt(2 / mpmath.mpf(noise.counts.scale) ** 2 + noise.mu**2)
+        escape = mpmath.ncdf((1 - noise.counts.threshold) / noise.counts.scale)
+        left = epsilon + mpmath.log(1 - escape)
+        ratio = [mpmath.ncdf(sign * left / mu - mu / 2) for sign in (1, -1)]
+        assert escape + 1 - ratio[0] - mpmath.exp(left) * ratio[1] <= delta
 
 
 @pytest.mark.parametrize(("dimension", "uses"), [(1, 1), (3, 1), (10, 1), (2, 3)])

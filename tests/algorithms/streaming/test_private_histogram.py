@@ -9,6 +9,7 @@ Type-I error: 1e-9 for each test that names a null hypothesis (the seeds are fix
 from collections import Counter
 from dataclasses import replace
 
+import mpmath
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
@@ -183,6 +184,8 @@ def test_calibrations_have_their_noise_and_bins():
     assert published.noise == CountNoise.as_published(1.0, 1e-6)
     assert (calibrated.bins_per_octave, published.bins_per_octave) == (1, 4)
     assert calibrated.groups(1e-4) == int(np.ceil(5 * np.log(1e10)))
+    rare = TopEigenvalue.calibrated(1.0, 1e-300, zeta=1e-200)
+    assert rare.groups() == int(np.ceil(2500 * np.log(10)))
 
 
 def law_of_bin(noise, count, cells):
@@ -365,13 +368,17 @@ def test_what_it_offers():
     assert planted.counts(second.data)[0] == planted.counts(second.neighbour)[0] + 1
 
 
-@pytest.mark.parametrize("escape", [1e-12, 1e-5, 0.01, 0.3])
-@pytest.mark.parametrize("scale", [0.1, 1.0, 400.0])
-def test_a_lonely_row_is_seen_as_often_as_it_is_said(scale, escape):
-    noise = GaussianCounts.of(scale, escape)
-    assert noise.escape == pytest.approx(escape, rel=1e-9)
-    exact = stats.norm.sf(noise.threshold, loc=1.0, scale=scale)
-    assert exact == pytest.approx(escape, rel=1e-9)
+@pytest.mark.parametrize("escape", [1e-310, 1e-300, 1e-12, 1e-5, 0.01, 0.3])
+@pytest.mark.parametrize("scale", [1e-4, 0.1, 1.0, 400.0])
+@pytest.mark.parametrize("kind", [GaussianCounts, CountNoise])
+def test_a_lonely_row_is_seen_as_often_as_it_is_said_and_no_more(kind, scale, escape):
+    noise = kind.of(scale, escape)
+    assert noise.escape == pytest.approx(escape, rel=1e-8)
+    with mpmath.workdps(50):
+        reach = (mpmath.mpf(noise.threshold) - 1) / mpmath.mpf(scale)
+        laplace = kind is CountNoise
+        exact = mpmath.exp(-reach) / 2 if laplace else mpmath.ncdf(-reach)
+        assert escape * (1 - mpmath.mpf(1e-8)) < exact <= escape
 
 
 def test_what_is_shown_has_normal_noise_and_the_largest_wins():
