@@ -23,7 +23,7 @@ A component has the sign by which its largest entry, in absolute value, is posit
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from math import floor, log
+from math import floor, frexp, log
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -65,11 +65,10 @@ __all__ = ["MinibatchPCA"]
 _WORK = 2**19  # numbers of half a batch's gradients, over the trials side by side
 _LEAST = 4  # a difference in the one half, and a mean in the other
 
-POWER_STEPS = ConstantSteps(2.0**200)
-"""With which w_t is g_t/||g_t||, a step of the power method, in any usual unit.
+POWER_STEPS = ConstantSteps(2.0**500)
+"""With which w_t is g_t/||g_t||, a step of the power method, in any unit of row_norm.
 
-To 2^-60 if ||g_t|| is above 2^-140. Above 2^311 the square of the length overflows, and
-the release is bottom.
+To 2^-60 if ||g_t|| is above 2^-440. Above 2^511 its square overflows: bottom.
 """
 
 
@@ -277,7 +276,9 @@ class MinibatchPCA(ReleasesComponents, TakesSteps, OnStream):
                 two, self.scale_factor * scale, zeta=zeta, rng=rng
             )
             scales[:, step], means[:, step] = scale, mean
-            moved = vectors + eta * _orthogonal(mean, deflated)
+            # Eta and the gradient may both be huge: lengths do not matter.
+            shrink = 0.5 ** max(0, frexp(eta)[1])
+            moved = shrink * vectors + shrink * eta * _orthogonal(mean, deflated)
             with np.errstate(over="ignore", invalid="ignore"):
                 lengths = np.linalg.norm(moved, axis=1)
                 failed |= ~(np.isfinite(lengths) & (lengths > 0))
