@@ -46,7 +46,8 @@ from dpaudit.validation import Positive, check_count, check_fraction, check_posi
 
 __all__ = ["WishartApproximate"]
 
-_LEAST_DELTA = 1e-12  # that may be asked of the quadrature
+# What may be asked of chi-square tails, and of the quadrature.
+_LEAST_DELTA = {Relation.ADD_REMOVE: 1e-300, Relation.REPLACE_ONE: 1e-12}
 _SPREAD = 1.05
 _ROUNDING = 1e-9  # eigenvalues of A - A' below this share of the largest are none
 
@@ -105,7 +106,8 @@ class WishartApproximate(SecondMomentMechanism):
 
         With a given scale, at the fewest degrees; by default at those of
         `efficient_excess`, with the smallest scale. Refused are a scale for which 10
-        million degrees are not enough, and a delta below 1e-12 under REPLACE_ONE.
+        million degrees are not enough, and a delta below 1e-300, or below 1e-12 under
+        REPLACE_ONE.
         """
         epsilon = check_positive("epsilon", epsilon)
         delta = check_fraction("delta", delta)
@@ -215,7 +217,7 @@ def largest_shift(
     def log_ratio(log_shift: float) -> float:
         shift = exp(log_shift)
         found = neighbours_delta(epsilon, excess=excess, shift=shift, relation=relation)
-        return log(max(float(found), 1e-300)) - log(delta)
+        return log(max(float(found), 5e-324)) - log(delta)
 
     high = 0.0
     while log_ratio(high) <= 0:
@@ -273,11 +275,11 @@ _check_epsilon = partial(check_positive, "epsilon", largest=LARGEST_EPSILON)
 
 
 def _check_delta(delta: float, relation: Relation) -> float:
-    delta = check_fraction("delta", delta)
-    if relation is Relation.REPLACE_ONE and delta < _LEAST_DELTA:
+    delta, least = check_fraction("delta", delta), _LEAST_DELTA[relation]
+    if delta < least:
         raise InputError(
-            f"delta must be at least {_LEAST_DELTA:g} under {relation}, where "
-            f"quadrature is not trusted with less, got {delta!r}"
+            f"delta must be at least {least:g} under {relation}, as arithmetic is not "
+            f"trusted with less, got {delta!r}"
         )
     return delta
 

@@ -335,7 +335,10 @@ def test_a_larger_shift_is_too_much(budget, excess, relation):
         assert (found <= delta) == kept
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(1e-10, 1e-100), (1e-8, 1e-30)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [(1e-10, 1e-100), (1e-8, 1e-30), (1.0, 1e-300), (700.0, 1e-300)],
+)
 def test_what_rounding_takes_off_a_tail_is_not_spent(epsilon, delta):
     excess = efficient_excess(epsilon, delta)
     shift = largest_shift(epsilon, delta, excess=excess, relation=ADD_REMOVE)
@@ -375,6 +378,7 @@ test_bad_arguments_are_named = refused(
         lambda: largest_shift(1.0, 0.0, excess=3, relation=ADD_REMOVE),
         "delta .* got 0.0",
     ),
+    (lambda: efficient_excess(1.0, 1e-301), "delta must be at least 1e-300 under add"),
     (
         lambda: largest_shift(1.0, 1e-13, excess=3, relation=REPLACE_ONE),
         "delta must be at least 1e-12 under replace-one",
