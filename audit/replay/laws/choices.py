@@ -19,7 +19,8 @@ probability that the i-th is the largest.
 - Z_i standard Laplace: P_i = int f(t - x_i) prod_{j != i} F(t - x_j) dt. Between two
   neighbouring x_j all factors are analytic; beyond the least and the greatest they are
   polynomials in e^t and e^(-t). So Gauss-Legendre nodes do on each piece, cut to length
-  b, what they do for polynomials.
+  b, what they do for polynomials. From 45 b above the second greatest to 45 b below the
+  greatest, if that is so far ahead, the integrand is e^(x_i/b)/4 for all others.
 """
 
 import math
@@ -30,7 +31,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
+from scipy.special import log_softmax, logsumexp
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.coded import Family
@@ -41,7 +42,7 @@ from dpaudit.printable import ADDRESS
 __all__ = ["ROUNDING", "ChoiceLaw", "least_losses", "nodes_between", "noisy_maximum"]
 
 MOST_CANDIDATES = 1000  # of a noisy maximum
-_TAIL, _DEGREE = 45.0, 24
+_TAIL, _DEGREE = 45.0, 24  # e^-45 is beyond the precision of numbers
 ROUNDING = 1e-12  # of probabilities that the code under audit computed
 _SIZEABLE = 1e-9  # beside which 0 is no rounding
 
@@ -288,7 +289,8 @@ def noisy_maximum(mean: Array, scale: float, family: int) -> Array | None:
     """
     if len(mean) > MOST_CANDIDATES:
         return None
-    x = (mean - mean.max()) / scale
+    with np.errstate(over="ignore"):
+        x = np.maximum((mean - mean.max()) / scale, -1e300)
     if family == Family.GUMBEL:
         return np.asarray(log_softmax(x))
     if family == Family.EXPONENTIAL:
@@ -296,14 +298,21 @@ def noisy_maximum(mean: Array, scale: float, family: int) -> Array | None:
         others = _products_of_others(1 - np.exp(x) * (nodes[:, np.newaxis] + 1) / 2)
         return np.asarray(x + np.log(others.T @ (weights / 2)))
     if family == Family.LAPLACE:
-        t, weights = _nodes_around(np.unique(x))
-        u = t[:, np.newaxis] - x
-        size = -np.abs(u)
-        half = np.exp(size) / 2
-        others = _products_of_others(np.where(u < 0, half, 1 - half))
-        largest = size.max(axis=0)  # x may be so far down that e^x is no number
-        parts = np.exp(size - largest) / 2 * others
-        return np.asarray(largest + np.log(parts.T @ weights))
+        second = float(np.sort(x)[-2:][0])
+        gap = -2 * _TAIL - second
+        reach = [second - _TAIL, second + _TAIL, -_TAIL, _TAIL]
+        ends = [reach[:2], reach[2:]] if gap > 0 else [reach[::3]]
+        nodes = [_nodes_around(np.unique(x), *each) for each in ends]
+        t, weights = (
+            np.concatenate(each)[:, np.newaxis] for each in zip(*nodes, strict=True)
+        )
+        density = -np.abs(t - x) - math.log(2)
+        under = np.where(t < x, density, np.log1p(-np.exp(density)))
+        under = under.sum(axis=1, keepdims=True) - under
+        log = np.asarray(logsumexp(density + under, axis=0, b=weights))
+        if gap > 0:
+            log = np.where(x < 0, np.logaddexp(log, x + math.log(gap / 4)), log)
+        return log
     return None
 
 
@@ -315,13 +324,9 @@ def _products_of_others(factors: Array) -> Array:
     return np.asarray(left * right)
 
 
-def _nodes_around(means: Array) -> tuple[Array, Array]:
-    """Return nodes and weights on pieces that no mean lies within; the last is 0.
-
-    The largest of noisy numbers is further than 45 from 0 with a probability of no more
-    than e^-45, which is beyond the precision of numbers.
-    """
-    ends = np.array([-_TAIL, *means[means > -_TAIL], _TAIL])
+def _nodes_around(means: Array, low: float, high: float) -> tuple[Array, Array]:
+    """Return nodes and weights on pieces from low to high that no mean lies within."""
+    ends = np.array([low, *means[(means > low) & (means < high)], high])
     cuts = [
         np.linspace(low, high, 2 + int(high - low))[:-1] for low, high in pairwise(ends)
     ]

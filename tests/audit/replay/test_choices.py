@@ -65,7 +65,10 @@ def by_quadrature(x, family):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("x", [[0.7], [0.0, 1.5], [0.3, 0.3, -4.0, 1.7], LONG])
+@pytest.mark.parametrize(
+    "x",
+    [[0.7], [0.0, 1.5], [0.3, 0.3, -4.0, 1.7], [-302.0, 1.0, -300.0], [0, -80], LONG],
+)
 def test_the_law_of_a_noisy_maximum_agrees_with_quadrature(family, x):
     ours = noisy_maximum(2 * np.array(x), 2.0, family)
     assert ours == pytest.approx(by_quadrature(x, family), abs=1e-10)
@@ -76,6 +79,9 @@ def test_far_away_candidates_have_a_probability_that_is_no_zero(family):
     log = noisy_maximum(np.array([-800.0, 0.0, 1.0]), 1.0, family)
     assert -802.5 < log[0] < -800.5
     assert math.fsum(np.exp(log)) == pytest.approx(1.0, abs=1e-12)
+    log = noisy_maximum(np.array([1e10, 0.0]), 1e-300, family)
+    assert abs(log[0]) < 1e-14
+    assert -np.inf < log[1] < -1e299
 
 
 def test_unknown_families_and_too_many_candidates_have_no_law():
