@@ -302,9 +302,9 @@ def noisy_maximum(mean: Array, scale: float, family: int) -> Array | None:
         gap = -2 * _TAIL - second
         reach = [second - _TAIL, second + _TAIL, -_TAIL, _TAIL]
         ends = [reach[:2], reach[2:]] if gap > 0 else [reach[::3]]
-        nodes = [_nodes_around(np.unique(x), *each) for each in ends]
+        pieces = [_nodes_around(np.unique(x), *each) for each in ends]
         t, weights = (
-            np.concatenate(each)[:, np.newaxis] for each in zip(*nodes, strict=True)
+            np.concatenate(each)[:, np.newaxis] for each in zip(*pieces, strict=True)
         )
         density = -np.abs(t - x) - math.log(2)
         under = np.where(t < x, density, np.log1p(-np.exp(density)))
