@@ -229,7 +229,7 @@ class DeflationExponential(PureSubspaceMechanism):
         # All first columns have the same law, and need one eigendecomposition.
         releases[..., 0] = VectorBingham(first * moment).draw(size, rng=rng)
         for part in _chunks(releases):
-            rest, drawn = _identities(len(part), d), part[..., 0]
+            rest, drawn = np.broadcast_to(np.eye(d), (len(part), d, d)), part[..., 0]
             for j, coefficient in enumerate(others, start=1):
                 rest = deflated_frames(rest, drawn)
                 inner = coefficient * _compressed(moment, rest)
@@ -268,7 +268,7 @@ class DeflationExponential(PureSubspaceMechanism):
         first, *others = self.coefficients
         total = (moment @ releases * releases).sum(axis=-2) @ self.coefficients
         total -= log_bingham_normaliser(first * np.linalg.eigvalsh(moment))
-        rest = _identities(len(releases), len(moment))
+        rest = np.broadcast_to(np.eye(len(moment)), (len(releases), *moment.shape))
         for j, coefficient in enumerate(others):
             before = (releases[:, np.newaxis, :, j] @ rest)[:, 0]
             rest = deflated_frames(rest, before)
@@ -281,10 +281,6 @@ def _chunks(releases: Array) -> Iterator[Array]:
     """Yield views whose square matrices fit into the budget; at least one."""
     for some in slices(max(1, len(releases)), _BUDGET // releases.shape[1] ** 2):
         yield releases[some]
-
-
-def _identities(size: int, dimension: int) -> Array:
-    return np.broadcast_to(np.eye(dimension), (size, dimension, dimension))
 
 
 def _compressed(moment: Array, frames: Array) -> Array:

@@ -207,16 +207,6 @@ class SparseVector(CountingMechanism, ABC):
         """The b1 and the b2 of the table."""
 
     @property
-    def threshold_scale(self) -> float:
-        """The b1 of the table."""
-        return self.scales[0]
-
-    @property
-    def query_scale(self) -> float:
-        """The b2 of the table."""
-        return self.scales[1]
-
-    @property
     def limit(self) -> float:
         """How many answers above end the stream."""
         return inf
@@ -255,14 +245,15 @@ class SparseVector(CountingMechanism, ABC):
 
     def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
         releases = np.full((len(answers), size), self.quiet[1])
-        thresholds = laplace_noise(size, self.threshold_scale, rng=rng)
+        b1, b2 = self.scales
+        thresholds = laplace_noise(size, b1, rng=rng)
         thresholds += self.threshold
         running = np.arange(size)  # the streams that go on, with what they need
         left = np.full(size, self.limit)
         for column, answer in zip(releases, answers, strict=True):
             noisy = np.full(len(running), answer)
-            if self.query_scale > 0:
-                noisy += laplace_noise(len(running), self.query_scale, rng=rng)
+            if b2 > 0:
+                noisy += laplace_noise(len(running), b2, rng=rng)
             above = noisy >= thresholds
             coded = np.full(len(running), self.quiet[0])
             coded[above] = self._above(noisy[above], answer, rng)

@@ -60,7 +60,7 @@ class SVT2(sparse_vector.StoppingSparseVector):
 
     def _renew(self, thresholds: Array, above: sparse_vector.Mask, rng: Rng) -> None:
         count = int(np.count_nonzero(above))
-        fresh = laplace_noise(count, self.threshold_scale, rng=rng)
+        fresh = laplace_noise(count, self.scales[0], rng=rng)
         thresholds[above] = self.threshold + fresh
 
     def _log_density(self, streams: sparse_vector.Streams, answers: Array) -> Array:
@@ -106,7 +106,7 @@ class SVT3(sparse_vector.StoppingSparseVector):
     def _log_density(self, streams: sparse_vector.Streams, answers: Array) -> Array:
         law = self._law(answers)
         mass = law.log_mass_up_to(streams.least_values, streams.codes, streams.of)
-        return streams.log_noise(answers, self.query_scale) + mass
+        return streams.log_noise(answers, self.scales[1]) + mass
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return all answers 0 against all 1, `dimension` of them (default 10).
@@ -157,7 +157,7 @@ class SVT5(sparse_vector.EndlessSparseVector):
         low = np.where(streams.codes == BELOW, answers, -inf).max(axis=1)
         high = np.where(streams.codes == ABOVE, answers, inf).min(axis=1)
         logs = log_laplace_interval(
-            low - self.threshold, high - self.threshold, scale=self.threshold_scale
+            low - self.threshold, high - self.threshold, scale=self.scales[0]
         )
         return logs[streams.of]
 

@@ -32,8 +32,9 @@ def stream_probability(mechanism, answers, cells):
     A cell is "below", "above", or an interval (low, high): above, with the compared
     value in it. The noisy threshold is drawn once.
     """
-    noise = stats.laplace(scale=mechanism.query_scale)
-    threshold = stats.laplace(loc=mechanism.threshold, scale=mechanism.threshold_scale)
+    b1, b2 = mechanism.scales
+    noise = stats.laplace(scale=b2)
+    threshold = stats.laplace(loc=mechanism.threshold, scale=b1)
     kinks = [mechanism.threshold, *answers]
     kinks += [edge for cell in cells if isinstance(cell, tuple) for edge in cell]
 
@@ -50,8 +51,7 @@ def stream_probability(mechanism, answers, cells):
                 value = value * np.maximum(inside, 0.0)
         return value
 
-    scales = mechanism.threshold_scale, mechanism.query_scale
-    return integrate(integrand, np.array(kinks)[np.isfinite(kinks)], scales)
+    return integrate(integrand, np.array(kinks)[np.isfinite(kinks)], mechanism.scales)
 
 
 def all_streams(length, cutoff):

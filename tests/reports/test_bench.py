@@ -579,7 +579,7 @@ def closed_form_cells(name):
                 for a in answers
             ]
         case "svt-5":
-            law = stats.laplace(loc=1, scale=mechanism.threshold_scale)
+            law = stats.laplace(loc=1, scale=mechanism.scales[0])
             return [(law.cdf(10) - law.cdf(0),), (0.0,)]
         case "prefix-sum":
             single = [stats.laplace.cdf(0.5, loc=a[0], scale=10) for a in answers]
