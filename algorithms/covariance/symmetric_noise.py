@@ -176,13 +176,9 @@ class SymmetricNoise(SecondMomentMechanism):
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
         """Return the exact loss: constant on the common support, infinite off it."""
         trace = np.trace(self._difference(other, data)) / (2 * self.scale)
-        possible = self.in_support(releases, data)
-        possible_on_other = self.in_support(releases, other)
-        loss = np.full(len(releases), -trace)
-        loss[possible & ~possible_on_other] = np.inf
-        loss[~possible & possible_on_other] = -np.inf
-        loss[~possible & ~possible_on_other] = np.nan
-        return loss
+        here, there = (self.in_support(releases, rows) for rows in (data, other))
+        off = [~here & ~there, ~there, ~here]
+        return np.select(off, [np.nan, np.inf, -np.inf], -trace)
 
     def exact_claim(self, pair: Pair) -> Claim:
         """Return the exact profile of a pair whose A' - A is semi-definite.

@@ -137,14 +137,12 @@ class WishartApproximate(SecondMomentMechanism):
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
         """Return the exact loss, infinite off one support and NaN off both."""
         mean, other_mean = self.statistic(data), self.statistic(other)
-        possible, log_determinant = _log_determinant(releases - mean)
-        possible_on_other, log_on_other = _log_determinant(releases - other_mean)
+        here, log_determinant = _log_determinant(releases - mean)
+        there, log_on_other = _log_determinant(releases - other_mean)
         loss = (self.excess - 1) / 2 * (log_determinant - log_on_other)
         loss += np.trace(mean - other_mean) / (2 * self.scale)
-        loss[possible & ~possible_on_other] = np.inf
-        loss[~possible & possible_on_other] = -np.inf
-        loss[~possible & ~possible_on_other] = np.nan
-        return loss
+        off = [~here & ~there, ~there, ~here]
+        return np.select(off, [np.nan, np.inf, -np.inf], loss)
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return the pair with the largest delta at the claim's epsilon.
