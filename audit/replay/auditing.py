@@ -87,7 +87,7 @@ def replay(
     mechanism : Mechanism or callable
     pair, domain, relation, claim
         As for `dpaudit.audit.audit`. With a domain, about 70 pairs are tried. Each
-        execution gets its own copy of datasets that are objects.
+        execution gets its own copy of a dataset.
     confidence : float
         In (0, 1), of the statistical tests that follow where something was found that
         is no proof. A true claim is refuted with probability at most 1 - confidence.

@@ -195,7 +195,7 @@ class Pair:
 
 
 def fresh(data: Any) -> Any:
-    """Return what an execution may be handed: an array of numbers itself, else a copy.
+    """Return what an execution may be handed: a copy, which it may write into.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def fresh(data: Any) -> Any:
     >>> fresh(records)[0] is records[0]
     False
     """
-    return data if is_plain(data) else copy.deepcopy(data)
+    return data.copy(order="K") if is_plain(data) else copy.deepcopy(data)
 
 
 def is_plain(data: Any) -> bool:

@@ -28,7 +28,7 @@ class ObjectPair(Pair):
     ----------
     data, neighbour : object
         Of one type. Copies are kept: arrays of numbers, structured ones too, are
-        read-only, and of all else each execution gets a copy of its own.
+        read-only. Each execution gets a copy of its own.
     relation : Relation or str
 
     Raises

@@ -11,12 +11,11 @@ it is made only if more is asked for, and many streams get their words at once.
 
 An audit calls ``function(data, rng)`` with a stream. A function as people write it may
 as well take its generator under a name, or a seed, or neither, and draw from
-`numpy.random`, `random`, or a generator that it makes without a seed: these are then
-seeded for every release, from the generator of the audit, so that releases are
-independent and come out again. A seed whose default is a number stays that number, as
-it does for whoever calls the function: all releases then have the same noise, which
-hides nothing. What draws from the operating system cannot be seeded, and may say so by
-an attribute ``seedable`` that is False.
+`numpy.random`, `random`, or a generator that it makes without a seed: these are seeded
+for every release, from the generator of the audit, so that releases are independent and
+come out again. A seed whose default is a number stays that number, as for all callers:
+all releases then have the same noise, which hides nothing. What draws from the system
+cannot be seeded, and may say so by an attribute ``seedable`` that is False.
 """
 
 import random
@@ -382,16 +381,19 @@ def _name(function: Any) -> str:
 @contextmanager
 def _seeded(rng: np.random.Generator) -> Iterator[None]:
     """Seed whatever code draws from that is handed no generator, for the block."""
+    source: Any = np.random.bit_generator  # where generators without a seed take one
     with _ONE_AT_A_TIME:
-        real = np.random.default_rng
-
-        def default_rng(seed: Any = None) -> np.random.Generator:
-            return real(draw_seed(rng) if seed is None else seed)
-
         np.random.seed(draw_seed(rng))  # noqa: NPY002
         random.seed(draw_seed(rng))
-        np.random.default_rng = default_rng
+        kept = source.randbits, random.Random.seed, random.seed
+
+        def seed(self: random.Random, a: Any = None, version: int = 2) -> None:
+            kept[1](self, draw_seed(rng) if a is None else a, version)
+
+        if not hasattr(rng, "of_seed"):  # else a recorder stands for them itself
+            source.randbits = lambda bits: int.from_bytes(rng.bytes(bits // 8))
+            random.Random.seed, random.seed = seed, partial(seed, random._inst)  # type: ignore
         try:
             yield
         finally:
-            np.random.default_rng = real
+            source.randbits, random.Random.seed, random.seed = kept  # type: ignore

@@ -3,12 +3,14 @@ from functools import partial, wraps
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from refusals import refuses
 
 import dpaudit
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.attacks import Identity
 from dpaudit.audit import Run, audit, replay
+from dpaudit.object_pairs import ObjectPair
 from dpaudit.streams import FunctionMechanism
 
 PAIR = Pair([0.0], [0.0, 3.0])
@@ -47,6 +49,32 @@ def by_a_fresh_one(data, many=1):
     return data.sum() + np.random.default_rng().laplace()
 
 
+def by_its_name(data):
+    return data.sum() + default_rng().laplace()
+
+
+def by_a_new_state(data):
+    return data.sum() + np.random.RandomState().laplace()
+
+
+def by_new_bits(data):
+    return data.sum() + np.random.Generator(np.random.PCG64()).laplace()
+
+
+def by_no_seed(data):
+    np.random.seed(None)  # noqa: NPY002
+    return data.sum() + np.random.laplace()  # noqa: NPY002
+
+
+def by_a_new_python(data):
+    return float(data.sum()) + random.Random().gauss(0, 1)
+
+
+def by_python_without_a_seed(data):
+    random.seed()
+    return float(data.sum()) + random.gauss(0, 1)
+
+
 def hands_on(function):
     @wraps(function)
     def called(*args, **kwargs):
@@ -80,8 +108,10 @@ def of_epsilon(data, epsilon):
 
 
 WAYS = [by_any_name, by_keyword, by_hint, by_seed, by_random_state, by_numpy, by_python]
+WAYS += [by_its_name, by_a_new_state, by_new_bits, by_no_seed, by_a_new_python]
 WAYS += [
     by_a_fresh_one,
+    by_python_without_a_seed,
     by_decorators,
     Sums().by_method,
     partial(of_epsilon, epsilon=1.0),
@@ -117,14 +147,31 @@ def test_seeds_stay_numbers_and_what_is_lacking_is_named():
     refuses("takes no dataset", audit, lambda: 3, pair=PAIR, claim=PureDP(1.0))
 
 
+def test_a_function_may_write_into_its_rows():
+    def clipped(data, rng):
+        for place in range(len(data)):
+            data[place] = min(data[place], 1.0)
+        return data.sum() + rng.laplace()
+
+    for pair in (
+        Pair([], [3.0]),
+        ObjectPair(np.array([]), np.array([3.0]), "add-remove"),
+    ):
+        for ask in (audit, replay):
+            result = ask(clipped, pair=pair, claim=PureDP(1.0), budget=200)
+            assert result.verdict == "NOT_REFUTED", str(result)
+        assert pair.neighbour.tolist() == [3.0]
+
+
 def test_what_is_seeded_by_others_stays_so_and_nothing_stays_replaced():
-    real = np.random.default_rng
+    source = np.random.bit_generator
+    real = source.randbits, random.Random.seed, random.seed
     given = FunctionMechanism(lambda data: np.random.default_rng(7).laplace())
     one, two = (given([], np.random.default_rng(seed)) for seed in (1, 2))
     assert one == two
     with pytest.raises(ZeroDivisionError):
         FunctionMechanism(lambda data: 1 / 0).release([], rng=np.random.default_rng(0))
-    assert np.random.default_rng is real
+    assert (source.randbits, random.Random.seed, random.seed) == real
 
 
 def test_what_one_writes_first_is_there():

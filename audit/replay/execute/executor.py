@@ -176,7 +176,7 @@ def execute(
     ----------
     mechanism : Mechanism or callable
     data : ndarray or object
-        Of an object each execution gets a copy.
+        Each execution gets a copy.
     seed : int
         The same seed gives the same draws, followed or not.
     script : Observations, optional
@@ -221,8 +221,8 @@ def execute(
         elif not follows:
             watching = watching_returns()
         with (
-            patched(tape, rng, follows=follows, variant=variant),
-            standing(mechanism, rng),
+            patched(tape, rng, follows=follows, variant=variant) as functions,
+            standing(mechanism, rng, functions),
             named(mechanism, follows=follows),
             declared_libraries(),
             training_libraries(rng),

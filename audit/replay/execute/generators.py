@@ -3,14 +3,15 @@
 Functions of ``numpy.random`` and ``random``, and generators that are made without a
 seed, or with a seed that was drawn, draw from the recorder.
 
-**Generators that were there before an execution** are replaced where the code reaches
-them by name: in a global name of the code's module, in a variable around a function, or
-in an attribute of an object or class. A generator that records replaces them for one
-execution, and they are put back after it. Each execution then has new draws, as it
-would have from the generator itself if that took its seed from the system. A generator
-with a seed of its own gives the same draws to everyone who knows the seed. Its draws,
-those of a generator with an unknown seed, and those of copies are recorded, so that
-their line can be told, and count as not followed.
+**Generators that were there before an execution**, and functions that were imported
+from the two modules, are replaced where the code reaches them by name: in a global name
+of the code's module, in a variable around a function, or in an attribute of an object
+or class. What records replaces them for one execution, and they are put back after it.
+Each execution then has new draws, as it would have from the generator itself if that
+took its seed from the system. A generator with a seed of its own gives the same draws
+to everyone who knows the seed. Its draws, those of a generator with an unknown seed,
+and those of copies are recorded, so that their line can be told, and count as not
+followed.
 
 Generators elsewhere (in a list, a slot or a library) are not replaced;
 `dpaudit.audit.replay.follow.foreign` checks whether they are drawn from.
@@ -21,7 +22,7 @@ import random
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from types import CellType, FunctionType, ModuleType
@@ -219,13 +220,23 @@ _Place = tuple[Any, str]
 
 
 @contextmanager
-def standing(mechanism: Any, rng: RecordingGenerator) -> Iterator[None]:
-    """Let generators that a mechanism comes to be recorders in the block."""
-    found = [
-        (place, value)
+def standing(
+    mechanism: Any, rng: RecordingGenerator, functions: Mapping[int, Any]
+) -> Iterator[None]:
+    """Let generators that a mechanism comes to be recorders in the block.
+
+    So are functions of global generators that were imported by name: `functions` has
+    what stands for each, by its `id`.
+    """
+    there = [
+        (place, _get(place))
         for holder, names in _holders(mechanism)
         for place in _places(holder, names)
-        if type(value := _get(place)) in _KINDS or _before(value) is not None
+    ]
+    found = [
+        (place, value)
+        for place, value in there
+        if type(value) in _KINDS or _before(value) is not None
     ]
     seeds = Counter({id(value): _seed_of(value) for _, value in found}.values())
     made: dict[int, Any] = {}
@@ -236,12 +247,17 @@ def standing(mechanism: Any, rng: RecordingGenerator) -> Iterator[None]:
             why = _COPIED if seeds[seed] > 1 else _SEEDED if given else ""
             why = why.format(place[1])
             made[id(value)] = _recorder(value, rng, _FIRST + len(made), why)
-        _set(place, made[id(value)])
+    ours = {**functions, **made}
+    put = [
+        (place, value, ours[id(value)]) for place, value in there if id(value) in ours
+    ]
+    for place, _, mine in put:
+        _set(place, mine)
     try:
         yield
     finally:
-        for place, value in found:
-            if _get(place) is made[id(value)]:  # else the code holds another one now
+        for place, value, mine in put:
+            if _get(place) is mine:  # else the code holds another one now
                 _set(place, value)
 
 

@@ -62,10 +62,11 @@ _ONE_AT_A_TIME = threading.RLock()  # so that what is put back is what there was
 @contextmanager
 def patched(
     tape: Tape, rng: RecordingGenerator, *, follows: bool, variant: int = 0
-) -> Iterator[None]:
+) -> Iterator[dict[int, Any]]:
     """Replace functions for the block, and put them back after any exit.
 
-    Of one seed, each variant takes other entropy from the system.
+    Of one seed, each variant takes other entropy from the system. Yielded is what
+    stands for each function of a global generator, by its `id`.
     """
     from scipy import fft  # loaded by who executes alone
 
@@ -78,7 +79,7 @@ def patched(
             try:
                 system = system_of(tape, rng, variant, replaced.owners)
                 with system, replaced.put(tape, rng), fft.set_backend(ScipyTransforms):
-                    yield
+                    yield replaced.global_functions
             finally:
                 if watch.used():
                     tape.cannot_follow(_BY_NAME)
@@ -115,6 +116,11 @@ class _Replacements:
         self.owners = list(dict.fromkeys(owner for owner, *_ in self._every))
         self._there = [(vars(owner).get, name) for owner, name, *_ in self._every]
         self._real = [real for _, _, real, _ in self._every]
+        self.global_functions = {  # none is a method of a class that holds it
+            id(real): ours if isinstance(ours, type) else staticmethod(ours)
+            for owner, _, real, ours in self._every
+            if owner in (np.random, random)
+        }
 
     @property
     def in_place(self) -> bool:

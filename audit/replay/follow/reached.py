@@ -19,7 +19,6 @@ from typing import Any
 
 import dpaudit
 from dpaudit.audit.replay.follow.places import is_code, place_in
-from dpaudit.audit.sampling.draws import ways_to_draw
 from dpaudit.streams import FunctionMechanism
 
 __all__ = [
@@ -158,9 +157,8 @@ def names_of(code: CodeType) -> set[str]:
 
 def place_of_definition(mechanism: Any) -> str:
     """Return ``file:line`` where a mechanism is defined, "?" if that is not known."""
-    one, _ = ways_to_draw(mechanism)
-    mechanism = FunctionMechanism.written(mechanism)
-    kind = getattr(mechanism, "release", None) or FunctionMechanism.written(one)
+    kind = FunctionMechanism.written(mechanism)
+    kind = getattr(kind, "release", getattr(kind, "draw", kind))
     code = getattr(getattr(kind, "__func__", kind), "__code__", None)
     if code is None:
         return "?"

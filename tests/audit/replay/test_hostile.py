@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import uuid
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,12 +22,18 @@ from dpaudit import InputError, MechanismError, Pair, PureDP
 from dpaudit.audit.replay import replay
 from dpaudit.audit.replay.follow import foreign
 from dpaudit.audit.replay.follow.reached import reached
+from dpaudit.streams import FunctionMechanism
 
 PAIR = Pair(rows(0.2, 0.7), rows(0.2, 0.7, 1.0))
 OWN = np.random.default_rng(5)
-HELD = [np.random.default_rng(), type("Mine", (random.Random,), {})()]
+HELD = [
+    np.random.default_rng(),
+    type("Mine", (random.Random,), {})(),
+    np.random.laplace,
+]
 WRITTEN = np.random.default_rng(122807528840384100672342137672332424406)
-BY_NAME = np.random.laplace
+BY_NAME, MADE_BY_NAME = np.random.laplace, np.random.default_rng
+COIN_BY_NAME = random.random
 
 
 def total(x):
@@ -134,6 +141,11 @@ FOLLOWED = [
     lambda x, rng: int(
         np.argmax(np.array([total(x), 1.0, 0.5]) + rng.laplace(0, 2.0, 3))
     ),
+    lambda x, rng: total(x) + BY_NAME(0, 1.0),
+    lambda x, rng: total(x) + MADE_BY_NAME().laplace(0, 1.0),
+    lambda x, rng: total(x) - np.log(COIN_BY_NAME()) + np.log(COIN_BY_NAME()),
+    lambda x, rng: total(x) + Kept.by_name(0, 1.0),
+    lambda x, rng: total(x) + Kept().noise(0, 1.0),
 ]
 NOT_REFUTED = [
     *(out_of_draws, exits_at_random, generator_function),
@@ -155,13 +167,14 @@ LOST = {
     lambda x, rng: total(x) + HELD[1].gauss(0, 1.0): "was there before",
     lambda x, rng: total(x) + WRITTEN.laplace(0, 1.0): "the system did not give",
     lambda x, rng: total(x) + Kept.one.laplace() + Kept.two.laplace(): "a copy of",
-    lambda x, rng: total(x) + BY_NAME(0, 1.0): "imported by name",
+    lambda x, rng: total(x) + HELD[2](0, 1.0): "imported by name",
     shared_buffer: "another release",
     view_of_noise: "another release",
 }
 
 
 class Kept:
+    by_name = noise = np.random.laplace
     one = np.random.default_rng()
     two = copy.deepcopy(one)
 
@@ -227,6 +240,28 @@ def test_mechanisms_that_only_raise_are_errors_and_failures_of_following_none():
     result = replay(picky, pair=PAIR, claim=PureDP(1.0), budget=2)
     assert result.verdict == "NOT_FOLLOWED"
     assert "an ordinary execution" in result.findings[0].message
+
+
+def test_a_failure_beside_draws_of_numpys_own_generator_is_a_proof():
+    def mean(x):
+        return 1 / len(x) + np.random.laplace(0, 1.0)  # noqa: NPY002
+
+    pair = Pair(np.empty((0, 1)), rows(1.0))
+    result = replay(mean, pair=pair, claim=PureDP(1.0))
+    assert result.proof, str(result)
+    assert [finding.kind for finding in result.findings] == ["structure"]
+
+
+def test_what_has_no_line_is_found_at_the_function_that_is_called():
+    mechanism = FunctionMechanism(held_by_name, {"scale": 1.0})
+    result = replay(mechanism, pair=PAIR, claim=PureDP(1.0), budget=2)
+    assert result.verdict == "NOT_FOLLOWED"
+    places = {finding.where.rpartition(":")[0] for finding in result.findings}
+    assert {Path(place).name for place in places} == {Path(__file__).name}
+
+
+def held_by_name(x, scale):
+    return total(x) + HELD[2](0, scale)
 
 
 def picky(x, rng):
