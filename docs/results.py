@@ -39,6 +39,7 @@ from dpaudit.cli.running import working
 from dpaudit.reports.experiment import Cell, Experiment, cells, run
 from dpaudit.reports.page import render_pictures
 from dpaudit.reports.sections import Results, all_sections, plan
+from dpaudit.reports.sections.robust.section import PHASES
 from dpaudit.reports.sections.theorems.ledger import STATEMENTS
 from dpaudit.reports.sections.theorems.pictures import heard
 from dpaudit.reports.store import WorkStore
@@ -56,10 +57,9 @@ A run that never comes within the tolerance takes for ever to get there.
 PEOPLE = ("east", "north", "x", "y")
 """Where each is on a map: not kept."""
 MEASURED = ("error", "reached", "captured_share", "random_share", "fit")
-_PHASES = ("robust-phases", "robust-phases-full", "robust-phases-reaper")
 DRAWN = {
     "robust-recovery": ("robust-recovery",),
-    **dict.fromkeys(("robust-phases", "robust-times", "robust-failures"), _PHASES),
+    **dict.fromkeys(("robust-phases", "robust-times", "robust-failures"), PHASES),
     "robust-budgets": ("robust-budgets",),
     "robust-batches": ("robust-batches",),
     "robust-ranks": ("robust-ranks",),

@@ -18,9 +18,10 @@ from dpaudit.reports.lines import Line, Verdicts
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.plots import STYLE, canvas
 from dpaudit.reports.power_law import PowerLaw
+from dpaudit.reports.sections import all_sections
 from dpaudit.reports.sections import wall as privacy_walls
 from dpaudit.reports.sections.privacy.section import privacy_wall
-from dpaudit.reports.sections.robust import figures as heatmaps
+from dpaudit.reports.sections.robust.section import PHASES
 from dpaudit.reports.sections.streaming import section as streaming
 from dpaudit.reports.sections.streaming.section import Rate
 from dpaudit.reports.sections.utility import figures as curves
@@ -313,10 +314,9 @@ def test_the_tiles_of_robust_pca_are_rows_across_and_lengths_up():
         for d in (5.0, 7.0)
         for k in (1, 2, 3)
     )
-    spec = heatmaps._HEAT_MAPS[0]
-    tables = dict.fromkeys(spec.experiments, table.iloc[:0])
-    found = {**tables, spec.experiments[0]: table, "robust-audits": verdicts()}
-    places = marks(heatmaps.drawn(spec)(results_of(found)))
+    tables = dict.fromkeys(PHASES, table.iloc[:0])
+    found = {**tables, PHASES[0]: table, "robust-audits": verdicts()}
+    places = marks(all_sections()["robust"].figures["robust-phases"](results_of(found)))
     said = "m (no claim audited here), rows N = {}, length D = {}, {}: −{}".format
     cells = ((100, 5), (200, 5), (100, 7), (200, 7))
     few, more, longer, both = (

@@ -407,21 +407,20 @@ def cell_with(errors, seconds=nan):
 
 def test_what_no_run_has_is_shown_and_not_dropped():
     """A median counts bottom as an error of 1, and a run that misses as endless."""
-    spec = {each.name: each for each in heatmaps._HEAT_MAPS}
     some, every = [nan, nan, 1e-4], [nan, nan, nan]
     assert findings.final_error(cell_with(some)) == 0.0
     assert findings.final_error(cell_with([1e-4, 1e-4, nan])) == pytest.approx(-4)
     assert np.isnan(findings.final_error(cell_with(every)))
-    assert spec["robust-phases"].label(nan) == "⊥"
+    assert heatmaps._ERROR.label(nan) == "⊥"
     assert findings.time_taken(cell_with(every, [1.0, 3.0, nan])) == 3.0
     assert findings.time_taken(cell_with(every, [1.0, nan, nan])) == inf
     assert np.isnan(findings.time_taken(cell_with(every, every)))
-    times = spec["robust-times"]
+    times = heatmaps._TIME
     assert [times.label(value) for value in (nan, inf, 3.0)] == ["none", "few", "3.0s"]
     assert findings.failed(cell_with(every, [1.0, nan, nan])) == pytest.approx(2 / 3)
     bottom = TABLES["robust-budgets"].assign(error=nan)
     nothing = results_of({"robust-budgets": bottom, "robust-audits": verdicts()})
-    words = spoken(heatmaps.DRAWN["robust-budgets"](nothing))
+    words = spoken(all_sections()["robust"].figures["robust-budgets"](nothing))
     # In tiles, in what they say, and in the description.
     assert words.count("⊥") == 2 * 12 * 4 + 12
     assert "dp-sggd (no claim audited here): '⊥' in 4 of 4 cells" in words

@@ -6,9 +6,8 @@ are neighbours. What no run has (an error, a time) is written into its tile, and
 was not run is left blank.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import ceil, isfinite, isnan, log10
 from typing import Any
 
@@ -22,7 +21,12 @@ from dpaudit.reports import lines, plots, svg
 from dpaudit.reports.lines import Curve, Verdicts, by_mechanism
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.robust.measures import CORRECTED, NOISELESS, PUBLISHED
-from dpaudit.reports.sections.robust.section import failed, final_error, time_taken
+from dpaudit.reports.sections.robust.section import (
+    PHASES,
+    failed,
+    final_error,
+    time_taken,
+)
 from dpaudit.reports.svg import INK, MUTED, RULE, SERIES
 from dpaudit.reports.words import (
     count,
@@ -196,35 +200,17 @@ def _percent(share: float) -> str:
 
 
 @dataclass(frozen=True)
-class HeatMap:
-    """What is drawn of some experiments."""
+class Quantity:
+    """What a heat map shows, and how."""
 
     name: str
-    title: str
-    experiments: tuple[str, ...]  # their tables are put below each other
-    # across, up: a column of the grid, its label, and how its values are written
-    across: tuple[str, str, Callable[[float], str]]
-    up: tuple[str, str, Callable[[float], str]]
     # from the runs of a cell to a number; NaN if no run has one, infinite if less than
     # half of them have
-    value: Callable[[pd.DataFrame], float] = final_error
-    text: Callable[[float], str] = _tenfold  # how a finite number is written
-    depth: Callable[[float], float] = lambda value: (
-        -value / 10
-    )  # how full a tile is, from 0 to 1
-    # quantity, unit: what the number is, and what follows it
-    quantity: str = "log10 of the median error"
-    unit: str = ""
+    value: Callable[[pd.DataFrame], float]
+    text: Callable[[float], str]  # how a finite number is written
+    depth: Callable[[float], float]  # how full a tile is, from 0 to 1
+    unit: str = ""  # what follows the number
     nothing: str = _BOTTOM  # what stands for NaN
-
-    def values(self, results: Results) -> dict[str, dict[tuple[float, float], float]]:
-        """Return the numbers of every mechanism by their places, in order."""
-        table = pd.concat([results[name] for name in self.experiments])
-        where = [self.across[0], self.up[0]]
-        return {
-            str(name): {(x, y): self.value(cell) for (x, y), cell in own.groupby(where)}
-            for name, own in table.groupby("mechanism", sort=False)
-        }
 
     def label(self, value: float) -> str:
         if isnan(value):
@@ -232,55 +218,116 @@ class HeatMap:
         return self.text(value) if isfinite(value) else _FEW
 
 
-def drawn(spec: HeatMap) -> Callable[..., str]:
-    """Return what draws a heat map, see `dpaudit.reports.plots.picture`."""
+_GOOD = "an error of 0.01"
+_ERROR = Quantity("log10 of the median error", final_error, _tenfold, lambda x: -x / 10)
+_TIME = Quantity(
+    f"median time to {_GOOD}",
+    time_taken,
+    _brief,
+    lambda seconds: (1 - log10(max(seconds, 1e-9))) / 4,
+    nothing=_NEVER,
+)
+_MISSES = Quantity(f"runs that miss {_GOOD}", failed, _percent, lambda x: 1 - x, " %")
+_HITS = Quantity(
+    f"runs with {_GOOD}", lambda cell: 1 - failed(cell), _percent, lambda x: x, " %"
+)
 
-    @plots.picture(spec.name, spec.title)
-    def draw(results: Results, narrow: bool) -> tuple[Figure, str]:
-        verdicts = Verdicts.of(results["robust-audits"])
-        found = spec.values(results)
-        ticks = [
-            np.unique([place[i] for cells in found.values() for place in cells])
-            for i in (0, 1)
-        ]
-        high = _AROUND["top"] + _CELL * len(ticks[1]) + _AROUND["bottom"]
-        forms = {n: "corrected" if n == short(n) else "as published" for n in found}
-        size = 2 if narrow else 4, high
-        figure, panels = _multiples(forms, verdicts, size, narrow=narrow, **_AROUND)
-        said = {name: f"{name}{verdicts.said(name)}" for name in found}
-        for name, cells in found.items():
-            _draw(panels[name], spec, cells, ticks, said[name])
-        dashes = [verdicts.line(name, 0).dash for name in found]
-        lines.key(figure, dashes, narrow=narrow, names=True)
-        sentences = (_said(spec, said[name], cells) for name, cells in found.items())
-        return figure, " ".join(sentences)
+_AXES: dict[str, tuple[str, Callable[[float], str]]] = {
+    "rows": ("rows N", count),
+    "dimension": ("length D", count),
+    "epsilon": ("ε", setting),
+    "delta": ("δ", delta),
+    "batch_size": ("batch B", count),
+    "inlier_share": ("inliers", setting),
+    "n_components": ("rank r", count),
+}
+"""Columns of grids: what is written beside an axis, and how its values are."""
 
-    return draw
+_PHASES = {"of": PHASES, "grid": ("rows", "dimension")}
+_BY_SIZE = "by the number of rows and their length"
+
+
+@plots.picture(
+    "robust-phases", f"Median log10 error {_BY_SIZE}", shown=_ERROR, **_PHASES
+)
+@plots.picture("robust-times", f"Time to {_GOOD} {_BY_SIZE}", shown=_TIME, **_PHASES)
+@plots.picture(
+    "robust-failures", f"Runs that miss {_GOOD} {_BY_SIZE}", shown=_MISSES, **_PHASES
+)
+@plots.picture(
+    "robust-budgets",
+    "Median log10 error by epsilon and delta",
+    shown=_ERROR,
+    of=["robust-budgets"],
+    grid=("epsilon", "delta"),
+)
+@plots.picture(
+    "robust-batches",
+    f"Runs with {_GOOD} by the size of a batch and share of inliers",
+    shown=_HITS,
+    of=["robust-batches"],
+    grid=("batch_size", "inlier_share"),
+)
+@plots.picture(
+    "robust-ranks",
+    "Median log10 error by the length of rows and the components",
+    shown=_ERROR,
+    of=["robust-ranks"],
+    grid=("dimension", "n_components"),
+)
+def heat_map(
+    results: Results,
+    narrow: bool,
+    shown: Quantity,
+    of: Sequence[str],
+    grid: tuple[str, str],
+) -> tuple[Figure, str]:
+    """Draw a number of each cell of some experiments: columns across, and upwards."""
+    verdicts = Verdicts.of(results["robust-audits"])
+    table = pd.concat([results[name] for name in of])
+    ticks = {column: np.unique(table[column]) for column in grid}
+    found = {
+        str(name): {at: shown.value(cell) for at, cell in own.groupby(list(grid))}
+        for name, own in table.groupby("mechanism", sort=False)
+    }
+    high = _AROUND["top"] + _CELL * len(ticks[grid[1]]) + _AROUND["bottom"]
+    forms = {n: "corrected" if n == short(n) else "as published" for n in found}
+    size = 2 if narrow else 4, high
+    figure, panels = _multiples(forms, verdicts, size, narrow=narrow, **_AROUND)
+    sentences = []
+    for name, cells in found.items():
+        said = f"{name}{verdicts.said(name)}"
+        _draw(panels[name], shown, cells, ticks, said)
+        sentences.append(_said(shown, said, cells))
+    dashes = [verdicts.line(name, 0).dash for name in found]
+    lines.key(figure, dashes, narrow=narrow, names=True)
+    return figure, " ".join(sentences)
 
 
 def _draw(
     axes: Axes,
-    spec: HeatMap,
-    cells: dict[tuple[float, float], float],
-    ticks: list[Any],
+    shown: Quantity,
+    cells: Mapping[Any, float],
+    ticks: Mapping[str, Any],
     name: str,
 ) -> None:
+    (across, words), (up, others) = (_AXES[column] for column in ticks)
+    xs, ys = ticks.values()
     for (x, y), value in cells.items():
-        i, j = int(np.searchsorted(ticks[0], x)), int(np.searchsorted(ticks[1], y))
-        depth = float(np.clip(spec.depth(value), 0, 1)) if isfinite(value) else 0.0
+        i, j = int(np.searchsorted(xs, x)), int(np.searchsorted(ys, y))
+        depth = float(np.clip(shown.depth(value), 0, 1)) if isfinite(value) else 0.0
         inside: dict[str, Any] = {"facecolor": SERIES[0], "alpha": 0.05 + 0.45 * depth}
         axes.add_patch(Rectangle((i, j), 1, 1, edgecolor=RULE, linewidth=0, **inside))
         style: dict[str, Any] = {"ha": "center", "va": "center", "size": 10}
         style |= {"color": INK if depth > 0.1 else MUTED}
-        axes.annotate(spec.label(value), (i + 0.5, j + 0.5), **style)
-        (_, across, words), (_, up, others) = spec.across, spec.up
+        axes.annotate(shown.label(value), (i + 0.5, j + 0.5), **style)
         place = f"{across} = {words(x)}, {up} = {others(y)}"
-        said = f"{name}, {place}, {spec.quantity}: {spec.label(value)}{spec.unit}"
+        said = f"{name}, {place}, {shown.name}: {shown.label(value)}{shown.unit}"
         svg.told(axes, [i], [j], [said], (1, 1))
-    axes.set(xlim=(0, len(ticks[0])), ylim=(0, len(ticks[1])))
-    for axis, values, (_, label, text) in (
-        (axes.xaxis, ticks[0], spec.across),
-        (axes.yaxis, ticks[1], spec.up),
+    axes.set(xlim=(0, len(xs)), ylim=(0, len(ys)))
+    for axis, label, text, values in (
+        (axes.xaxis, across, words, xs),
+        (axes.yaxis, up, others, ys),
     ):
         places = np.arange(len(values)) + 0.5
         axis.set_ticks(places, labels=[text(value) for value in values], size=10)
@@ -289,73 +336,11 @@ def _draw(
     axes.tick_params(length=0, pad=4)
 
 
-def _said(spec: HeatMap, name: str, cells: dict[tuple[float, float], float]) -> str:
+def _said(shown: Quantity, name: str, cells: Mapping[Any, float]) -> str:
     """Return the range of what is drawn of a mechanism, in words."""
     known = sorted(value for value in cells.values() if isfinite(value))
-    parts = [f"{spec.text(known[0])} to {spec.text(known[-1])}"] if known else []
-    for text, missing in ((_FEW, np.isinf), (spec.nothing, np.isnan)):
+    parts = [f"{shown.text(known[0])} to {shown.text(known[-1])}"] if known else []
+    for text, missing in ((_FEW, np.isinf), (shown.nothing, np.isnan)):
         if lacking := sum(missing(value) for value in cells.values()):
             parts.append(f"{text!r} in {lacking} of {len(cells)} cells")
     return f"{name}: {listed(parts)}."
-
-
-_ROWS, _LENGTHS = ("rows", "rows N", count), ("dimension", "length D", count)
-_phases = partial(
-    HeatMap,
-    experiments=("robust-phases", "robust-phases-full", "robust-phases-reaper"),
-    across=_ROWS,
-    up=_LENGTHS,
-)
-_GRID = "by the number of rows and their length"
-_ERROR, _HIT = "Median log10 error by", "runs with an error of 0.01"
-_MISS, _TIME = "runs that miss an error of 0.01", "time to an error of 0.01"
-
-_HEAT_MAPS = (
-    _phases("robust-phases", f"Median log10 error {_GRID}"),
-    _phases(
-        "robust-times",
-        f"{_TIME.capitalize()} {_GRID}",
-        value=time_taken,
-        text=_brief,
-        depth=lambda value: (1 - log10(max(value, 1e-9))) / 4,
-        quantity=f"median {_TIME}",
-        nothing=_NEVER,
-    ),
-    _phases(
-        "robust-failures",
-        f"{_MISS.capitalize()} {_GRID}",
-        value=failed,
-        text=_percent,
-        depth=lambda value: 1 - value,
-        quantity=_MISS,
-        unit=" %",
-    ),
-    HeatMap(
-        "robust-budgets",
-        f"{_ERROR} epsilon and delta",
-        experiments=("robust-budgets",),
-        across=("epsilon", "ε", setting),
-        up=("delta", "δ", delta),
-    ),
-    HeatMap(
-        "robust-batches",
-        f"{_HIT.capitalize()} by the size of a batch and share of inliers",
-        experiments=("robust-batches",),
-        across=("batch_size", "batch B", count),
-        up=("inlier_share", "inliers", setting),
-        value=lambda cell: 1 - failed(cell),
-        text=_percent,
-        depth=lambda value: value,
-        quantity=_HIT,
-        unit=" %",
-    ),
-    HeatMap(
-        "robust-ranks",
-        f"{_ERROR} the length of rows and the components",
-        experiments=("robust-ranks",),
-        across=_LENGTHS,
-        up=("n_components", "rank r", count),
-    ),
-)
-
-DRAWN = {each.name: drawn(each) for each in _HEAT_MAPS}

@@ -27,7 +27,7 @@ from dpaudit.reports.words import (
     short,
 )
 
-_PHASES = ("robust-phases", "robust-phases-full", "robust-phases-reaper")
+PHASES = ("robust-phases", "robust-phases-full", "robust-phases-reaper")
 _RESTART = 50  # steps of one length
 _ROUNDING = 1e-20  # errors below are those of floating point
 
@@ -233,7 +233,7 @@ def _steps(steps: float) -> str:
 _NOTES: dict[str, Any] = {
     "robust-recovery": recovery_notes,
     "robust-stability": condition_notes,
-    **dict.fromkeys(_PHASES, phase_notes),
+    **dict.fromkeys(PHASES, phase_notes),
     "robust-budgets": partial(tile_notes, where=["epsilon", "delta"]),
     "robust-batches": batch_notes,
     "robust-ranks": partial(tile_notes, where=["dimension", "n_components"]),
@@ -258,11 +258,11 @@ def context(results: Results) -> dict[str, Any]:
         "constants": records(results["robust-constants"]),
         "notes": {
             **{name: find(results[name]) for name, find in _NOTES.items()},
-            _PHASES[0]: phase_notes(*(results[name] for name in _PHASES)),
+            PHASES[0]: phase_notes(*(results[name] for name in PHASES)),
         },
         "times": map_rows(maps, audits),
         "delta": results.options("robust-audits")["delta"],
-        "runs": {"phases": runs[_PHASES[0]], "slow": runs[_PHASES[2]]},
+        "runs": {"phases": runs[PHASES[0]], "slow": runs[PHASES[2]]},
         "reaper_loci": few,
         "reaper_steps": REAPER_STEPS,
     }
