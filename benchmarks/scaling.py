@@ -20,11 +20,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FEWER = 4  # times fewer draws than in a quick report
-ZETAS = {grid.name: grid.values for grid in GRIDS}
 EVENTS = {
     f"{row.name}, zeta = {zeta:g}": (row, zeta)
     for row in CHANCES
-    for zeta in ZETAS[row.experiment]
+    for zeta in GRIDS[row.experiment]["values"]
 }
 
 

@@ -39,7 +39,6 @@ from dpaudit.reports.writer import write_results
 from dpaudit.subspace import captured_variance, projector_distance, top_components
 
 NAMES = {row.name: row for row in ROWS}
-OWN = {grid.name: grid for grid in GRIDS}
 COLUMNS = [
     *("theorem", "source", "mechanism", "error", "variable"),
     *("predicted", "measured", "low", "high", "verdict"),
@@ -395,17 +394,20 @@ def test_every_grid_is_read_and_within_the_range_of_its_mechanisms():
     for size in all_sections()["theorems"].sizes.values():
         for each in programmed(size):
             (values,) = each.grid.values()
-            assert len(values) == min(size.theorem_points, len(OWN[each.name].values))
+            assert len(values) == min(
+                size.theorem_points, len(GRIDS[each.name]["values"])
+            )
             assert each.mechanisms
             assert each.repetitions >= 2
             for cell in cells(each):
                 if each.measure is measures.second_moment_errors:
                     measures.check_point(cell.mechanism, {**cell.options, **cell.point})
-    assert max(OWN["theorems-dp-pca-epsilon"].values) < 0.9
-    for grid in GRIDS:
-        assert len(set(grid.values)) == len(grid.values) >= 2
-        assert all(0 < value < inf for value in grid.values)
-        assert grid.variable != "zeta" or max(grid.values) <= 0.5
+    assert max(GRIDS["theorems-dp-pca-epsilon"]["values"]) < 0.9
+    for grid in GRIDS.values():
+        values = grid["values"]
+        assert len(set(values)) == len(values) >= 2
+        assert all(0 < value < inf for value in values)
+        assert grid["variable"] != "zeta" or max(values) <= 0.5
 
 
 test_points_outside_the_range_are_refused = refused(
@@ -419,7 +421,7 @@ test_points_outside_the_range_are_refused = refused(
     ("theorems-gap-gap", {"gap": 500.0}, "gap must be at least 599"),
     ("theorems-flat-n", {"n": 80.0}, "n must be at least 21"),
     by=lambda name, changes: measures.check_point(
-        "analyze-gauss-published", {**OWN[name].fixed, **changes}
+        "analyze-gauss-published", {**GRIDS[name]["options"], **changes}
     ),
 )
 
@@ -525,9 +527,8 @@ def test_errors_with_all_gaps_wide_are_what_their_names_say():
 def test_the_exponential_mechanism_loses_half_a_dimension_over_epsilon():
     """Of 24 draws: the mean loss is (d - 1)/(2 epsilon), about; each deviates by
     sqrt(2/(d - 1)), so that six deviations of a mean are 0.25 at d = 50."""
-    made = replace(OWN["theorems-one-epsilon"], values=(1.0, 0.5))
     size = Size(theorem_draws=24, theorem_points=2, theorem_stream=1)
-    (each,) = (e for e in programmed(size) if e.name == made.name)
+    (each,) = (e for e in programmed(size) if e.name == "theorems-one-epsilon")
     table = run(each)
     for epsilon, some in table.groupby("epsilon"):
         expected = 49 / (2 * epsilon)
@@ -577,7 +578,7 @@ def test_errors_with_more_kept_are_what_their_names_say(name):
 test_small_gaps_of_the_exponential_mechanism_are_refused = refused(
     ("theorems-one-gap", "exponential-pca", {"gap": 199.0}, "at least 200, which is 8"),
     by=lambda name, mechanism, changes: measures.check_point(
-        mechanism, {**OWN[name].fixed, **changes}
+        mechanism, {**GRIDS[name]["options"], **changes}
     ),
 )
 
@@ -588,7 +589,7 @@ test_what_cannot_be_kept_is_refused = refused(
     ("theorems-kept-k", "private-subspace-published", {"k": 1.0}, "kept is for"),
     ("theorems-kept-k", "analyze-gauss", {"spectrum": measures.FLAT}, "kept is for"),
     by=lambda name, mechanism, changes: measures.check_point(
-        mechanism, {**OWN[name].fixed, "k": 1.0, "kept": 2.0, **changes}
+        mechanism, {**GRIDS[name]["options"], "k": 1.0, "kept": 2.0, **changes}
     ),
 )
 
@@ -597,7 +598,7 @@ test_what_cannot_be_kept_is_refused = refused(
 def measured():
     """Everything on second moments, in 24 draws: what the prototype had, and more."""
     size = Size(theorem_draws=24, theorem_points=4, theorem_stream=1)
-    names = {each.name for each in GRIDS if "spectrum" in each.fixed}
+    names = {name for name, each in GRIDS.items() if "spectrum" in each["options"]}
     return {each.name: run(each) for each in programmed(size) if each.name in names}
 
 
@@ -642,7 +643,7 @@ def test_the_sentence_counts_and_names():
     text = findings.summary(scores("above"))
     assert "are contradicted (Analyze Gauss Theorem 4 in k, " in text
     wide = findings.summary(scores("wide"))
-    own = sum(each.experiment in OWN for each in ROWS)
+    own = sum(each.experiment in GRIDS for each in ROWS)
     assert f"none is contradicted and {own} are undecided" in wide
 
 

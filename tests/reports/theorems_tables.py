@@ -13,12 +13,12 @@ def theorems_tables(*, off=None, count=20, points=4, spread=0.05, share=0.5, see
     names `off` says by how much their exponent is another.
     """
     rng, tables = np.random.default_rng(seed), {}
-    for grid in GRIDS:
-        x = np.repeat(grid.values[:points], count)
+    for name, grid in GRIDS.items():
+        variable, x = grid["variable"], np.repeat(grid["values"][:points], count)
         parts = {}
         for row in ROWS:
-            if row.experiment == grid.name:
-                first = {"mechanism": row.mechanism, grid.variable: x}
+            if row.experiment == name:
+                first = {"mechanism": row.mechanism, variable: x}
                 columns = parts.setdefault(row.mechanism, first)
                 ratio = x / x[0]
                 errors = share * ratio ** (row.predicted + (off or {}).get(row.name, 0))
@@ -32,9 +32,9 @@ def theorems_tables(*, off=None, count=20, points=4, spread=0.05, share=0.5, see
                         2 * ratio**row.printed
                     )
         for row in CHANCES:
-            if row.experiment == grid.name:
-                columns = {"mechanism": row.mechanism, grid.variable: x}
+            if row.experiment == name:
+                columns = {"mechanism": row.mechanism, variable: x}
                 blind = {f"{row.column}_null": 1.0}
                 parts[row.mechanism] = {**columns, row.column: 0.0, **blind}
-        tables[grid.name] = pd.concat(map(pd.DataFrame, parts.values()))
+        tables[name] = pd.concat(map(pd.DataFrame, parts.values()))
     return tables

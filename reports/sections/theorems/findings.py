@@ -4,15 +4,13 @@ Rows of one grid share its draws, with all mechanisms that some row asks for.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import isfinite
 from typing import Any
 
 import pandas as pd
 
-from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.experiment import Experiment, experiment_of
 from dpaudit.reports.sections import Size
-from dpaudit.reports.sections.streaming.measures import streaming_errors
 from dpaudit.reports.sections.theorems import judgement, ledger
 from dpaudit.reports.sections.theorems.judgement import Ruling
 from dpaudit.reports.sections.theorems.rows import (
@@ -44,26 +42,23 @@ def programmed(size: Size) -> tuple[Experiment, ...]:
     ``size``: with ``theorem_draws``, the repetitions, ``theorem_points``, how many
     values a grid has, both 2 or more, and ``theorem_stream``, the n of dp-pca.
     """
+    every: list[ExponentRow | Chance] = [*ROWS, *CHANCES]
     found = []
-    for grid in GRIDS:
-        every: list[ExponentRow | Chance] = [*ROWS, *CHANCES]
-        names = (row.mechanism for row in every if row.experiment == grid.name)
-        mechanisms = tuple(dict.fromkeys(names))
-        if grid.measure is streaming_errors:
-            grid = replace(grid, fixed={**grid.fixed, "n": size.theorem_stream})
-        found.append(
-            Experiment(
-                name=grid.name,
-                title=f"Theorems, in {grid.variable}",
-                source="the theorems' papers",
-                measure=grid.measure,
-                mechanisms=mechanisms,
-                grid={grid.variable: grid.values[: size.theorem_points]},
-                repetitions=max(2, round(grid.share * size.theorem_draws)),
-                options=grid.fixed,
-                effort=grid.effort,
-            )
-        )
+    for name, grid in GRIDS.items():
+        names = (row.mechanism for row in every if row.experiment == name)
+        variable, share = grid["variable"], grid.get("share", 1.0)
+        declared = {
+            "name": name,
+            "title": f"Theorems, in {variable}",
+            "source": "the theorems' papers",
+            "measure": grid["measure"],
+            "mechanisms": dict.fromkeys(names),
+            "grid": {variable: grid["values"][: size.theorem_points]},
+            "repetitions": max(2, round(share * size.theorem_draws)),
+            "options": grid["options"],
+            "effort": grid.get("effort", 1.0),
+        }
+        found.append(experiment_of(declared, size))
     return tuple(found)
 
 

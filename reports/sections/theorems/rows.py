@@ -2,8 +2,9 @@
 
 An `ExponentRow` says which theorem is meant, and in which column of which experiment's
 table its error stands. The experiments are those of other sections, which are not
-carried out a second time, or a `Sweep`: what is measured for theorems, one variable at
-a time. A `Chance` says so of an event that a theorem allows with probability zeta.
+carried out a second time, or one of `GRIDS`: what is measured for theorems, one
+variable at a time. A `Chance` says so of an event that a theorem allows with
+probability zeta.
 
 A ``[[theorem]]`` has the fields of a row, and a row for each of its ``mechanisms`` and
 each variable (a column) of its ``exponents``. It reads the grids whose names start with
@@ -11,9 +12,12 @@ each variable (a column) of its ``exponents``. It reads the grids whose names st
 ``printed``, the exponent where the paper has another; ``variables``, how it is printed;
 ``why``. A row's name is ``name``, or begins with ``start``; ``{}`` is the mechanism.
 
-A profile takes the first points of a grid, as many as its size says, so that a larger
-one only adds to it. Each value is inside the regime of its theorem and the range of its
-mechanism, and each row says all that it must; the tests hold them to it.
+A ``[[grid]]`` has a ``variable``, the coordinate that changes, and its ``values``, two
+or more; the others are its ``options``. ``measure`` and ``effort`` are those of any
+experiment, and ``share`` says which share of the repetitions of a profile is drawn, by
+default all. A profile takes the first values, as many as its size says, so that a
+larger one only adds to them. Each value is inside the regime of its theorem and the
+range of its mechanism, and each row says all that it must; the tests hold them to it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dpaudit.reports.experiment import Measure, declarations, measure_named
+from dpaudit.reports.experiment import declarations
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +44,7 @@ class ExponentRow:
     regime: str  # in words
     predicted: float  # the exponent that is proven
     printed: float  # that of the paper
-    experiment: str  # the name of a `Sweep`, or of an experiment of another section
+    experiment: str  # one of `GRIDS`, or the name of an experiment of another section
     # values of other columns, where not the whole table is meant
     where: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     # the column of the bound on the same draws, or of its formula; empty if none
@@ -73,21 +77,8 @@ class Chance:
     # ``column``_null, of a release that looks at no row
     column: str
     regime: str
-    experiment: str  # the name of a `Sweep` whose variable is zeta
+    experiment: str  # one of `GRIDS`, whose variable is zeta
     sure: bool = False  # whether that is proven for what is measured, constants and all
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """One variable of a measurement, all else fixed."""
-
-    name: str  # of its experiment
-    variable: str  # which coordinate changes
-    values: tuple[float, ...]  # the first of them are taken, two or more
-    fixed: Mapping[str, Any]  # the other coordinates
-    measure: Measure
-    share: float = 1.0  # of the repetitions of a profile
-    effort: float = 1.0  # see `dpaudit.reports.experiment.Experiment`.
 
 
 _DECLARED = declarations(Path(__file__).parent / "rows.toml")
@@ -120,14 +111,7 @@ def _rows(whole: Mapping[str, Any]) -> Iterator[ExponentRow]:
             )
 
 
-def _sweep(whole: Mapping[str, Any]) -> Sweep:
-    own = {each: whole[each] for each in whole if each != "options"}
-    own |= {"name": f"theorems-{whole['name']}", "values": tuple(whole["values"])}
-    own |= {"measure": measure_named(whole["measure"]), "fixed": whole["options"]}
-    return Sweep(**own)
-
-
 _SAME = {*ExponentRow.__dataclass_fields__} - {"printed", "why"}
 ROWS = tuple(row for each in _DECLARED["theorem"] for row in _rows(each))
 CHANCES = tuple(Chance(**each) for each in _DECLARED["chance"])
-GRIDS = tuple(map(_sweep, _DECLARED["grid"]))
+GRIDS = {f"theorems-{each['name']}": each for each in _DECLARED["grid"]}

@@ -311,4 +311,4 @@ def _measured(rows: Sequence[ExponentRow | Chance]) -> list[str]:
     ]
 
 
-NOTES = {(grid.name,): partial(findings.exponent_lines, grid.name) for grid in GRIDS}
+NOTES = {(name,): partial(findings.exponent_lines, name) for name in GRIDS}
