@@ -39,7 +39,6 @@ from dpaudit.reports.sections.suite.section import suite_notes
 from dpaudit.reports.sections.theorems import section as theorems
 from dpaudit.reports.sections.utility import section as utility
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
-from dpaudit.reports.sections.utility.section import utility_answer
 from dpaudit.reports.site import KINDS, mechanisms
 from dpaudit.reports.site.first import headline
 from dpaudit.reports.store import LIST, STORE, WorkStore, save_json, staging
@@ -214,12 +213,9 @@ HOLDS = "The claim of good holds at the audited ε but is false at ε = 10: the 
 def test_the_answer_follows_the_data(refuted, claim, false, says):
     table = wall(refuted)
     table.loc[0, "claim"] = claim
-    text = " ".join(
-        [
-            *privacy.privacy_answer(table, exact(false)),
-            *utility_answer(table, exact(false), variance()),
-        ]
-    )
+    tables = {"privacy-wall": table, "exact-privacy": exact(false)}
+    found = results(**tables, **{"captured-variance": variance()})
+    text = " ".join([*privacy.answer(found), *utility.answer(found)])
     assert says in text.replace("\N{NO-BREAK SPACE}", " ")
     assert "no proof of privacy" in text
     pure = "good keeps 75.0 % with pure privacy"
@@ -247,7 +243,8 @@ def test_large_deltas_are_put_into_words_and_fallen_claims_said():
     none = privacy.verdict_note(wall([], claimed_epsilon=10.0))
     assert none.startswith("None of two claims fell at ε = 10: nothing found there")
     assert "in at least 25 of 100" in privacy.wall_notes(table)[0]
-    (text,) = utility_answer(table, exact(), variance(("good", "unseen")))
+    tables |= {"captured-variance": variance(("good", "unseen"))}
+    (text,) = utility.answer(results(**tables, **{"exact-privacy": exact()}))
     assert "good keeps 75.0 % with pure privacy" in text
     assert "Under a false claim, unseen keeps 85.0 %" in text
 

@@ -54,7 +54,7 @@ def shares(**curves):
 
 
 def said(table, refuted=(PUBLISHED,)):
-    return section.verdicts(table, "made-up", 0.1, verdicts(refuted=refuted))
+    return section.verdicts(table, verdicts(refuted=refuted), "synthetic")
 
 
 def test_rows_are_centred_and_as_long_as_one():
@@ -140,7 +140,7 @@ def test_the_sentences_follow_the_data():
     assert "is contradicted: an audit refutes it." in second
     assert "no audit of this report refutes its claim" in said(table, ())[1]
     behind = shares(symmetric_noise=(0.2, 0.28, 0.6))
-    assert "not seen on made-up at δ = 0.1, at ε = 1." in said(behind)[0]
+    assert "not seen on synthetic at δ = 0.1, at ε = 1." in said(behind)[0]
     # Once near and then far is no match.
     lost = shares(symmetric_noise=good, analyze_gauss_published=(0.2, 0.6, 1.0))
     last = lost["mechanism"].eq(PUBLISHED) & lost["epsilon"].eq(10)

@@ -13,17 +13,18 @@ from dpaudit.reports.tables import fallen, records, verdict_rows
 from dpaudit.reports.words import sentences
 
 
-def privacy_answer(wall: pd.DataFrame, exact: pd.DataFrame) -> list[str]:
+def answer(results: Results) -> list[str]:
     """Return what the verdicts say, the most important first: one item per finding."""
+    wall = results["privacy-wall"]
     refuted, names = wall["verdict"] == "REFUTED", wall["mechanism"]
     return sentences(
-        *("privacy", "privacy_answer"),
+        *("privacy", "answer"),
         refuted=records(wall[refuted]),
         standing=list(names[~refuted]),
         kept=list(names[~refuted & wall["claim"].eq("kept")]),
         lies=list(names[~refuted & wall["claim"].eq("false")]),
         drawn=wall["samples"][~refuted].max(),
-        elsewhere=false_elsewhere(wall, exact),
+        elsewhere=false_elsewhere(wall, results["exact-privacy"]),
     )
 
 
@@ -91,10 +92,6 @@ def context(results: Results) -> dict[str, Any]:
         "verdict_note": verdict_note(wall),
         "wall_notes": wall_notes(wall),
     }
-
-
-def answer(results: Results) -> list[str]:
-    return privacy_answer(results["privacy-wall"], results["exact-privacy"])
 
 
 def remarks(results: Results) -> dict[str, list[str]]:

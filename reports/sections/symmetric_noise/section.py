@@ -191,20 +191,12 @@ def programmed(size: Size) -> tuple[Experiment, ...]:
     return tuple(found)
 
 
-def claims_of_figure_1(
-    table: pd.DataFrame, wall: pd.DataFrame, dataset: str
-) -> list[str]:
-    """Return what `verdicts` says at the first delta of a dataset."""
-    return verdicts(table, dataset, DATASETS[dataset]["deltas"][0], wall)
-
-
-def verdicts(
-    table: pd.DataFrame, dataset: str, at: float, wall: pd.DataFrame
-) -> list[str]:
-    """Hold what the paper says of its Figure 1 against a table.
+def verdicts(table: pd.DataFrame, wall: pd.DataFrame, dataset: str) -> list[str]:
+    """Hold what the paper says of its Figure 1 against a table, at the first delta.
 
     Of medians; nothing is said of a difference that is smaller than a share of 0.01.
     """
+    at = DATASETS[dataset]["deltas"][0]
     groups = chosen_delta(table, at).groupby(["mechanism", "epsilon"], sort=True)
     medians = groups["captured_share"].median().unstack("epsilon")
     epsilons, own = medians.columns, medians.loc[PUBLISHED]
@@ -251,9 +243,7 @@ def context(results: Results) -> dict[str, Any]:
     options = {name: results.options(f"sn-epsilon-{name}") for name in by_epsilon}
     own = [name for name in by_epsilon if not name.endswith(PUBLIC)]
     notes = [
-        sentence
-        for name in own
-        for sentence in claims_of_figure_1(by_epsilon[name], wall, name)
+        sentence for name in own for sentence in verdicts(by_epsilon[name], wall, name)
     ]
     notes += [
         _public_sentence(by_epsilon[name], by_epsilon[name + PUBLIC], name)
@@ -280,7 +270,7 @@ NOTES = {
     names: partial(find, dataset=dataset)
     for dataset in DATASETS
     for names, find in (
-        ((f"sn-epsilon-{dataset}", "privacy-wall"), claims_of_figure_1),
+        ((f"sn-epsilon-{dataset}", "privacy-wall"), verdicts),
         ((f"sn-errors-{dataset}",), measures.error_sentences),
     )
 }

@@ -20,6 +20,7 @@ from dpaudit.algorithms.robust.geometries import squared_distance
 from dpaudit.reports.experiment import measure_named
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.robust.measures import TOLERANCE
+from dpaudit.reports.sections.robust.section import PHASES
 from dpaudit.reports.sections.theorems.judgement import BETTER
 from dpaudit.reports.sections.theorems.ledger import JUDGES, Statement, Told
 from dpaudit.reports.sections.theorems.measures import random_bases
@@ -64,7 +65,7 @@ def steps(results: Results, fell: Mapping[str, bool]) -> Told:
 
 def sizes(results: Results, fell: Mapping[str, bool]) -> Told:
     """Figure 2: GLAD below REAPER, and batches below all rows where rows are long."""
-    logs = _logs(results, ["rows", "dimension"], "", "-full", "-reaper")
+    logs = _phase_logs(results)
     gd = _ON_ALL[0]
     both = logs[[_GGD, gd]].dropna()
     wide = logs[[_SGGD, _GGD]].dropna()
@@ -89,7 +90,7 @@ def _all(each: ArrayLike) -> bool:
 
 def small_and_many(results: Results, fell: Mapping[str, bool]) -> Told:
     """Figure 7: descents on all rows work where D is small and N is large."""
-    logs = _logs(results, ["rows", "dimension"], "", "-full", "-reaper")
+    logs = _phase_logs(results)
     return seen(_works(logs, lambda at: (at[1], -at[0])), _reached(logs, *_PUBLISHED))
 
 
@@ -231,11 +232,11 @@ def _captured(results: Results, variable: str) -> tuple[pd.DataFrame, float]:
     return medians, float(chosen["random_share"].median())
 
 
-def _logs(results: Results, where: list[str], *ends: str) -> pd.DataFrame:
+def _phase_logs(results: Results) -> pd.DataFrame:
     """Return mean log errors of the phases: a row a cell, a column a mechanism."""
-    table = pd.concat([results[f"robust-phases{end}"] for end in ends])
+    table = pd.concat([results[name] for name in PHASES])
     table = table.assign(log=np.log10(table["error"].fillna(1.0).clip(1e-30)))
-    return table.pivot_table("log", where, "mechanism", aggfunc="mean")
+    return table.pivot_table("log", ["rows", "dimension"], "mechanism", aggfunc="mean")
 
 
 def _median_logs(table: pd.DataFrame, where: list[str]) -> pd.DataFrame:

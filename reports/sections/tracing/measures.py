@@ -32,6 +32,7 @@ and on lists of exp(c n) words.
 """
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -81,15 +82,14 @@ def traced(cell: Cell) -> list[Record]:
 
     Raises `InputError` if an option is not allowed.
     """
-    m, k, options = _sizes(cell)
+    options = cell.options
     check_count("innocents", options["innocents"])
     check_positive("gamma", options["gamma"])
     check_fraction("level", options["level"])
-    d, rng, found = dimension_of(options), cell.rng(), []
-    for trial in range(cell.first, cell.first + cell.size):
-        secrets = stream(cell.seed, k, m, trial)
-        instance = _instance(m, k, options, secrets)
-        rows = instance.rows
+    rng, found = cell.rng(), []
+    for trial, instance, secrets in _instances(cell):
+        rows, k = instance.rows, instance.n_clusters
+        d = rows.shape[1]
         try:
             mechanism = _mechanism(cell, k)
             release = ask(mechanism, rows, rng)
@@ -106,7 +106,7 @@ def traced(cell: Cell) -> list[Record]:
             {
                 "repetition": trial,
                 "captured": captured / best,
-                "useful": float(best - captured <= options["gamma"] * k * m),
+                "useful": float(best - captured <= options["gamma"] * len(rows)),
                 "traced": float(accused),
                 "innocent": float(wrongly),
                 "refused": "",
@@ -124,10 +124,10 @@ def spectra(cell: Cell) -> list[Record]:
     ``second``, the largest sigma_2^2 of one; ``overlap``, the largest sum of Lemma 30,
     over k (1 + k m/d).
     """
-    m, k, options = _sizes(cell)
-    d, found = dimension_of(options), []
-    for trial in range(cell.first, cell.first + cell.size):
-        instance = _instance(m, k, options, stream(cell.seed, k, m, trial))
+    found = []
+    for trial, instance, _ in _instances(cell):
+        (n_rows, d), k = instance.rows.shape, instance.n_clusters
+        m = n_rows // k
         bases, first, second = [], math.inf, 0.0
         for rows in np.split(instance.rows, k):
             _, singular, right = np.linalg.svd(rows, full_matrices=False)
@@ -174,25 +174,23 @@ def culled(cell: Cell) -> list[Record]:
     ]
 
 
-def _sizes(cell: Cell) -> tuple[int, int, Any]:
-    """Return m, k and the options, checked as far as an instance needs them."""
+def _instances(cell: Cell) -> Iterator[tuple[int, HardInstance, np.random.Generator]]:
+    """Yield the number, the hard instance and the other secrets of each repetition."""
+    options = cell.options
     for name in ("length", "pad_ratio"):
-        check_count(name, cell.options[name])
+        check_count(name, options[name])
     m, k = (check_count(name, int(cell.point[name])) for name in ("rows", "components"))
-    return m, k, cell.options
-
-
-def _instance(
-    rows: int, components: int, options: Any, rng: np.random.Generator
-) -> HardInstance:
-    return HardInstance.generate(
-        rows,
-        options["length"],
-        n_clusters=components,
-        cutoff=options["cutoff"],
-        pad_ratio=options["pad_ratio"],
-        rng=rng,
-    )
+    for trial in range(cell.first, cell.first + cell.size):
+        secrets = stream(cell.seed, k, m, trial)
+        instance = HardInstance.generate(
+            m,
+            options["length"],
+            n_clusters=k,
+            cutoff=options["cutoff"],
+            pad_ratio=options["pad_ratio"],
+            rng=secrets,
+        )
+        yield trial, instance, secrets
 
 
 def _mechanism(cell: Cell, n_components: int) -> Any:

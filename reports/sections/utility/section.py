@@ -1,7 +1,7 @@
 """The section on utility: what is measured, and how it is shown."""
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 import pandas as pd
@@ -64,7 +64,7 @@ def component_notes(components: pd.DataFrame, wall: pd.DataFrame) -> list[str]:
     rivals = [middle[name] for name in _RIVALS_OF_SN if name in middle.index]
     return words.sentences(
         *("utility", "component_notes"),
-        best=[(name, at, middle[name]) for _, name, at in _best(middle, wall, fell)],
+        best=_best(middle, wall, fell),
         sn=middle.get(_SN),
         rivals=rivals,
         fell=_SN in fell,
@@ -77,17 +77,17 @@ def _ranked(shares: "pd.Series[float]") -> "pd.Series[float]":
 
 def _best(
     ranked: "pd.Series[float]", wall: pd.DataFrame, broken: Collection[str]
-) -> Iterator[tuple[bool, str, float]]:
-    """Yield whether a claim is approximate, who is the first of these, and its delta.
+) -> list[tuple[str, float, float]]:
+    """Return the first with an approximate claim, and with a pure one: delta and share.
 
-    Of an approximate claim first, and then of a pure one; those are left out whose
-    claim is broken, or is not on the wall.
+    Those are left out whose claim is broken, or is not on the wall.
     """
     deltas = dict(zip(wall["mechanism"], wall["claimed_delta"], strict=True))
     there = [name for name in ranked.index if name in deltas and name not in broken]
-    for approximate in (True, False):
-        for name in [n for n in there if (deltas[n] > 0) == approximate][:1]:
-            yield approximate, name, deltas[name]
+    approximate, pure = (
+        [n for n in there if (deltas[n] > 0) == wanted] for wanted in (True, False)
+    )
+    return [(n, deltas[n], ranked[n]) for n in (*approximate[:1], *pure[:1])]
 
 
 def time_note(times: pd.DataFrame) -> str:
@@ -118,19 +118,19 @@ def time_rows(times: pd.DataFrame) -> list[tables.Printed]:
     ]
 
 
-def utility_answer(
-    wall: pd.DataFrame, exact: pd.DataFrame, variance: pd.DataFrame
-) -> list[str]:
+def answer(results: Results) -> list[str]:
     """Name the best whose claim is not known to be false, pure and approximate."""
+    wall, exact = results["privacy-wall"], results["exact-privacy"]
+    variance = results["captured-variance"]
     wanted = math.log(wall["claimed_epsilon"].iloc[0])
     at = min(variance["epsilon"], key=lambda e: abs(math.log(e) - wanted))
     shares = _ranked(_medians(variance).xs(at, level="epsilon"))
     false = exact["claim"].eq("false") & exact["epsilon"].eq(at)
     broken = {*wall["mechanism"][tables.fallen(wall)], *exact["mechanism"][false]}
     return words.sentences(
-        *("utility", "utility_answer"),
+        *("utility", "answer"),
         epsilon=at,
-        best=[(n, delta, shares[n]) for _, n, delta in _best(shares, wall, broken)],
+        best=_best(shares, wall, broken),
         bought=[(name, share) for name, share in shares.items() if name in broken],
     )
 
@@ -159,12 +159,6 @@ def context(results: Results) -> dict[str, Any]:
             results["variance-references"],
         ),
     }
-
-
-def answer(results: Results) -> list[str]:
-    return utility_answer(
-        results["privacy-wall"], results["exact-privacy"], results["captured-variance"]
-    )
 
 
 def facts(results: Results) -> list[Fact]:
