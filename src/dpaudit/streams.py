@@ -4,10 +4,9 @@ Every stream is derived from the user's seed and a key that says what the number
 for, so a result is the same for one worker or eight and an interrupted run resumes
 with the very numbers that it would have drawn.
 
-A generator comes with a seed sequence, from which other libraries may be seeded. Each
-stream has its own, too. Most are asked for nothing but the words that begin the
-stream, and to make a `numpy.random.SeedSequence` takes longer than many a release: so
-it is made only if more is asked for, and many streams get their words at once.
+A generator comes with a seed sequence, from which other libraries may be seeded. Most
+are asked for nothing but the words that begin the stream, and to make one takes longer
+than many a release: so it is made only if more is asked for.
 
 An audit calls ``function(data, rng)`` with a stream. A function as people write it may
 as well take its generator under a name, or a seed, or neither, and draw from
@@ -47,6 +46,7 @@ _PCG64: Any = PCG64
 _GENERATORS = ("rng", "generator", "prng", "random_generator", "gen", "np_random")
 _SEEDS = ("seed", "random_state", "random_seed")
 _PRIVACY = ("epsilon", "eps", "delta", "rho", "mu", "sigma", "scale", "sensitivity")
+_OF_ROWS = ("y", "Y", "y_train", "label", "labels", "target", "targets")
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _MANY = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _ONE_AT_A_TIME = threading.RLock()  # of those that draw from what all threads share
@@ -165,11 +165,8 @@ def position(rng: Generator) -> object:
     Examples
     --------
     >>> rng = stream(7)
-    >>> before = position(rng)
-    >>> position(rng) == before
-    True
-    >>> _ = rng.random()
-    >>> position(rng) == before
+    >>> before, _, after = position(rng), rng.random(), position(rng)
+    >>> before == after
     False
     """
     seeds = rng.bit_generator.seed_seq
@@ -222,14 +219,12 @@ class FunctionMechanism:
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise InputError(f"function must be callable, got {self.function!r}")
-        way = _randomness(self.function, self.given)
-        object.__setattr__(self, "_way", way)
-        missing = self.lacking(self.function, self.given)
-        if missing:
-            given = ", ".join(f"{name}=..." for name in missing)
+        object.__setattr__(self, "_way", _randomness(self.function, self.given))
+        if missing := self.lacking(self.function, self.given):
+            name, given = _name(self.function), ", ".join(f"{n}=..." for n in missing)
             raise InputError(
-                f"{_name(self.function)} takes {' and '.join(missing)}, which is not "
-                f"given: audit functools.partial({_name(self.function)}, {given})"
+                f"{name} takes {' and '.join(missing)}, which is not given: audit "
+                f"functools.partial({name}, {given})"
             )
 
     @property
@@ -283,14 +278,19 @@ class FunctionMechanism:
         Raises
         ------
         InputError
-            If it takes no dataset.
+            If it takes no dataset, or one in parts.
         """
         source, _ = _randomness(function, given)
-        return [
+        lacks = [
             each.name
             for each in _parameters(function)[1:]
             if _is_needed(each) and each.name not in (source, *given)
         ]
+        if part := [name for name in lacks if name in _OF_ROWS]:
+            told = f"takes {part[0]} beside its rows: audit a function of one dataset"
+            parts = f"lambda data: {_name(function)}(data[:, :-1], data[:, -1], ...)"
+            raise InputError(f"{_name(function)} {told}, as {parts}")
+        return lacks
 
 
 def _called(function: Any) -> Any:
@@ -323,10 +323,9 @@ def _randomness(
     needed = [each for each in rest if _is_needed(each)]
     if any(each.kind is Parameter.VAR_POSITIONAL for each in rest[:1]):
         return "", "second"
-    if len(needed) == 1 and needed[0] is parameters[1]:
-        (only,) = needed
-        if only.kind in _POSITIONAL and only.name not in _PRIVACY:
-            return only.name, "second"
+    if needed and needed == parameters[1:2] and needed[0].kind in _POSITIONAL:
+        if needed[0].name not in (*_PRIVACY, *_OF_ROWS):
+            return needed[0].name, "second"
     return "", ""
 
 
@@ -366,7 +365,8 @@ def _parameters(function: Any) -> list[Parameter]:
         found = parameters_of(function)
     except (TypeError, ValueError):
         return []
-    if not found or found[0].kind not in (*_POSITIONAL, Parameter.VAR_POSITIONAL):
+    kinds = (*_POSITIONAL, Parameter.VAR_POSITIONAL)
+    if not found or found[0].kind not in kinds or found[0].name in _GENERATORS:
         raise InputError(
             f"{_name(function)} takes no dataset: its first parameter must be one, got "
             f"{_name(function)}({', '.join(map(str, found))})"

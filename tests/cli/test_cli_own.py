@@ -8,6 +8,7 @@ import pytest
 from cli_cases import refused, run
 
 from dpaudit.audit import audit
+from dpaudit.audit.replay import auditing
 from dpaudit.audit.search.cut import Cut
 
 FILE = '''
@@ -26,6 +27,15 @@ def count(rows, lower, upper, rng):
 def rare(values: list[float], epsilon=1.0, seed=None):
     rng = np.random.default_rng(seed)
     return float(sum(values) > 2) * (rng.random() < 0.1) if rng.random() < 2 else 0
+
+def clipped(df):
+    return df.clip(upper=1).sum() + np.random.laplace()
+
+def fitted(X, y, epsilon):
+    return X.sum() + y.sum()
+
+def other_way_round(prng, data):
+    return data.sum() + prng.laplace()
 
 def _private(data, rng):
     return 0
@@ -113,6 +123,27 @@ def test_sampling_begins_where_replay_saw_most(monkeypatch):
     assert "age=" in begun[0]
 
 
+def test_half_of_the_seconds_are_for_sampling(monkeypatch):
+    seconds, watch = [], auditing.Watch
+
+    def spied(limit):
+        seconds.append(limit)
+        return watch(limit)
+
+    monkeypatch.setattr(auditing, "Watch", spied)
+    own = ["first_command:rare", "--domain", "0.0..1.0", *DOMAIN[2:]]
+    run("audit", *own, "--max-samples", "20", "--max-seconds", "600")
+    assert seconds == [300]
+    run("audit", *own, "--layer", "replay", "--max-seconds", "600")
+    assert seconds == [300, 600]
+
+
+def test_values_are_handed_out_as_a_series_where_nothing_else_fits():
+    own = ["first_command:clipped", "--domain", "0..9", *DOMAIN[2:], "--epsilon", "1"]
+    told = json.loads(run("audit", *own, "--max-samples", "20", "--json").stdout)
+    assert told["replay"]["verdict"] == "NOT_REFUTED"
+
+
 MEAN = "noisy_mean(df: pandas.DataFrame, epsilon, bound=100.0) needs"
 RELATION = "; --relation add-remove or --relation replace-one"
 test_what_is_not_said_is_asked_for_in_one_sentence = refused(
@@ -121,6 +152,12 @@ test_what_is_not_said_is_asked_for_in_one_sentence = refused(
         ("first_command.py:noisy_mean",): f"{MEAN} --epsilon, what is promised; "
         f'--domain "age:0..90", what its rows may be{RELATION}',
         ("first_command:count", "--epsilon", "1", *DOMAIN): "needs --set lower=VALUE",
+        ("first_command:fitted", "--epsilon", "1"): "fitted takes y beside its rows: "
+        "audit a function of one dataset, as lambda data: fitted(data[:, :-1], data[:,",
+        (
+            "first_command:other_way_round",
+        ): "takes no dataset: its first parameter must "
+        "be one, got other_way_round(prng, data)",
         # It has an epsilon of its own.
         ("first_command:rare",): 'needs --domain "list of 0.0..1.0", what',
         ("nowhere.py:f",): "there is no file 'nowhere.py'",

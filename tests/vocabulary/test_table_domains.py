@@ -15,6 +15,8 @@ FORMS = {
     "records of a:0..9 b:{f,m}": [{"a": 0, "b": "f"}, {"a": 9, "b": "m"}],
     **{"list of label": ["a", "z"], "set of {1,2.5}": {1, 2.5}},
     "0.0..9": np.array([0.0, 9.0]),
+    "series of 0..9": pd.Series([0, 9]),
+    "series of a:{f,m}": pd.Series(["f", "m"], name="a"),
 }
 
 
@@ -40,6 +42,8 @@ def test_a_mechanism_is_handed_what_it_was_written_for(text):
         pd.testing.assert_frame_equal(given, expected)
         empty = handed(text, lowest).data
         assert list(empty.dtypes) == list(expected.dtypes)
+    elif isinstance(expected, pd.Series):
+        pd.testing.assert_series_equal(given, expected)
     else:
         assert list(given) == list(expected)
     # What is read from it is of the same form, and allows the same.

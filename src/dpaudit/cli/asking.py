@@ -38,6 +38,7 @@ __all__ = ["domain_of", "subject_of"]
 _HINTS = (
     (r"polars|\bpl\.", "polars"),
     (r"DataFrame", "frame"),
+    (r"^([\w.]+\.)?Series\b", "series"),
     (r"^(list|List|Sequence|Iterable|Collection)\[.*([Dd]ict|Mapping)", "records"),
     (r"^([Dd]ict|Mapping|MutableMapping)\b", "arrays"),
     (r"^(set|Set|frozenset|AbstractSet)\b", "set"),
@@ -48,7 +49,7 @@ _RANGE = re.compile(
     r"(\w+)[^\w\n]{1,3}(?:in|within|between|from|:)?\s*"
     r"\[\s*([-+.\deE]+)\s*,\s*([-+.\deE]+)\s*\]"
 )
-_NAMED, _UNNAMED = ("frame", "records", "arrays"), ("list", "array", "set")
+_NAMED, _UNNAMED = ("frame", "records", "arrays"), ("list", "array", "set", "series")
 _PRIVACY = ("epsilon", "eps", "delta")
 _TRIES = 3  # datasets on which a form is tried
 

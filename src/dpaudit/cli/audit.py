@@ -244,9 +244,7 @@ def audit_command(
             if layer == "replay" or legal is None:
                 raise
             # It fails on one pair of the domain: sampling tries others.
-        if (
-            results and budget["seconds"] is not None
-        ):  # of which some are left for sampling
+        if results and budget["seconds"] is not None:
             left = budget["seconds"] - results[0].seconds
             budget["seconds"] = max(left, budget["seconds"] / 10)
     if layer != "replay" and not (results and results[0].refuted):
@@ -276,6 +274,8 @@ def _replayed(
     from dpaudit.audit.replay import EXECUTIONS
 
     limits = _budget_of(budget | {"refine": 0.0})
+    if evidence["layer"] is None and limits.seconds is not None:
+        limits = replace(limits, seconds=limits.seconds / 2)  # the rest is for sampling
     if _is_default("releases") or evidence["layer"] is None:
         limits = replace(limits, releases=EXECUTIONS)
     settings = Run(store=run["store"], **named)

@@ -314,6 +314,8 @@ def taken_apart(example: Any) -> tuple[str, dict[str, list[Any]]]:
         form = "frame" if package == "pandas" else "polars"
         names = list(example.columns)
         return form, {str(name): example[name].to_list() for name in names}
+    if package == "pandas" and example.ndim == 1:
+        return "series", {str(example.name or ""): example.to_list()}
     if isinstance(example, Mapping):
         columns = {str(name): _listed(value) for name, value in example.items()}
         _alike("columns", {name: len(column) for name, column in columns.items()})
@@ -335,8 +337,8 @@ def taken_apart(example: Any) -> tuple[str, dict[str, list[Any]]]:
         return "list", _unnamed(list(example))
     raise InputError(
         "an example of data must be a frame, a dictionary of arrays, a list of "
-        f"records, a list, set or array of values, got {type(example).__name__}: name "
-        "the domain in words, as Domain.parse reads them"
+        "records, a list, set, array or series of values, got "
+        f"{type(example).__name__}: name the domain in words, as Domain.parse does"
     )
 
 

@@ -64,6 +64,13 @@ def _array(values: _Values) -> Any:
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
+def _series(values: _Values) -> Any:
+    import pandas as pd
+
+    ((name, column),) = values.items()
+    return pd.Series(column, name=None if name == "0" else name)
+
+
 def _tuples(values: _Values) -> list[tuple[Any, ...]]:
     plain = (c.tolist() if isinstance(c, np.ndarray) else c for c in values.values())
     return list(zip(*plain, strict=True))
@@ -79,6 +86,7 @@ _FORMS: dict[str, Callable[[_Values], Any]] = {
     "list": _list,
     "set": lambda values: set(_list(values)),
     "array": _array,
+    "series": _series,
 }
 
 _TEXT = re.compile(
@@ -99,8 +107,8 @@ class Table(Domain, kinds=("table",)):
         >= 1. They have names, or there is a single one without.
     form : str
         ``frame`` (of pandas), ``polars``, ``arrays`` (a dictionary of them),
-        ``records`` (a list of dictionaries), ``list``, ``set`` or ``array`` (of single
-        values).
+        ``records`` (a list of dictionaries), ``list``, ``set``, ``array`` or ``series``
+        (of single values; the last is of pandas).
     each : int
         Most rows of a user, >= 1, where a column names users.
     note : str
@@ -128,6 +136,8 @@ class Table(Domain, kinds=("table",)):
             raise InputError(f"form must be one of {list(_FORMS)}, got {self.form!r}")
         if "" in names and self.form in ("frame", "polars", "arrays", "records"):
             raise InputError(f"columns of {self.form} need names, as value:0..1")
+        if self.form == "series" and len(names) > 1:
+            raise InputError(f"a series has one column, got {len(names)}: {names}")
         users = [column for column in self.columns if column.kind == "user"]
         if len(users) > 1 or len(users) == len(self.columns):
             raise InputError(
