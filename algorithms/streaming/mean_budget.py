@@ -180,9 +180,7 @@ class CalibratedSplit(Split):
 
     def _noise(self, dimension: int) -> MeanNoise:
         histograms = self.uses * dimension
-        # So that the histograms cost at most half of epsilon by what they do not show.
-        most = -expm1(-self.epsilon / (2 * histograms))
-        escape = min(self.escape_share * self.delta / histograms, most)
+        escape = self._escape(histograms)
         total = self._total_mu(histograms, escape)
         each = sqrt(self.histogram_share / (2 * histograms)) * total
         return MeanNoise(
@@ -195,7 +193,7 @@ class CalibratedSplit(Split):
         return CountNoise.of(laplace_scale(mu), escape)
 
     def budget(self, name: str) -> BudgetTree:
-        escape = self.escape_share * self.delta
+        escape = self._escape(1)
         total = self._total_mu(1, escape)
         parts, but = [], f" but for thresholds, delta {escape:.4g}"
         for part, share, more in (
@@ -210,6 +208,11 @@ class CalibratedSplit(Split):
         if self.uses > 1:
             note += f", {self.uses} uses of the same rows together"
         return BudgetTree.accounted(name, self.epsilon, self.delta, *parts, note=note)
+
+    def _escape(self, histograms: int) -> float:
+        # So that the histograms cost at most half of epsilon by what they do not show.
+        most = -expm1(-self.epsilon / (2 * histograms))
+        return min(self.escape_share * self.delta / histograms, most)
 
     def _total_mu(self, histograms: int, escape: float) -> float:
         epsilon = self.epsilon + histograms * log1p(-escape)

@@ -30,8 +30,8 @@ Convergence. The angles have densities that are bounded away from 0, products of
 rotations in coordinate planes reach every rotation, and d(d - 1)/2 sweeps contain every
 order of planes: the chain is uniformly ergodic, and from the uniform start approaches
 its stationary law at a geometric rate. How fast is not known; 4 to 20 sweeps were
-enough where it was measured (docs/choosing.md#exact-draws-of-several-components). The
-default is 30.
+enough where it was measured for k up to 15, and 30, the default, for more if gaps are
+at most 1e6, but not beyond (docs/choosing.md#exact-draws-of-several-components).
 
 Deviation from Hoff, who draws one column of V at a time given the others. With
 eigenvalues that decay, his chain can need hundreds of sweeps: a column that is a
@@ -115,8 +115,8 @@ class GibbsExponential(MatrixBinghamMechanism):
     Parameters
     ----------
     sweeps : int
-        Public number of sweeps, at least 1. The default is three times what was
-        measured to be enough, see the head of this module. Not used where draws are
+        Public number of sweeps, at least 1. The default is too few for 20 components
+        with gaps of 1e9, say: see the head of this module. Not used where draws are
         exact: n_components = 1, d - 1 or d.
     """
 

@@ -9,8 +9,9 @@ mu = (l2 sensitivity) / (standard deviation). Their hockey-stick divergence is
 increasing in mu and decreasing in epsilon, so that both inverses are found by
 bisection and each is returned from the safe side.
 
-For small mu the two terms are nearly equal. There, with R = Phi/phi, for which
-R'(x) = 1 + x R(x), and as e^epsilon phi(b) = phi(a) for a, b = +-mu/2 - epsilon/mu,
+With R = Phi/phi and a, b = +-mu/2 - epsilon/mu the second term is phi(a) R(b), of which
+a large epsilon takes no digits. For small mu the two terms are nearly equal. There, as
+R'(x) = 1 + x R(x),
 
 .. math:: \delta(\epsilon) = \phi(a) \int_b^a (1 + x R(x)) \, dx ,
 
@@ -32,7 +33,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erfcx, log_ndtr, ndtr
+from scipy.special import erfcx, ndtr
 
 from dpaudit.validation import check_fraction, check_nonnegative, check_positive
 
@@ -73,23 +74,22 @@ def gaussian_delta(epsilon: ArrayLike, mu: ArrayLike) -> NDArray[np.float64]:
         np.asarray(epsilon, dtype=np.float64), np.asarray(mu, dtype=np.float64)
     )
     shifted = mu > 0
-    safe = np.where(shifted, mu, 1.0)
-    upper = log_ndtr(safe / 2 - epsilon / safe)
-    lower = epsilon + log_ndtr(-safe / 2 - epsilon / safe)
-    with np.errstate(under="ignore", over="ignore", invalid="ignore"):
-        # Both are -inf where epsilon is 1e160, say.
-        delta = np.exp(upper) * -np.expm1(np.fmin(lower - upper, 0.0))
-        unshifted = -np.expm1(np.minimum(epsilon, 0.0))
-    delta = np.asarray(np.where(shifted, delta, unshifted), dtype=np.float64)
-    small = shifted & (mu < _SMALL)
-    if small.any():
-        delta[small] = _small_delta(epsilon[small], mu[small])
-    return delta
+    size, safe = np.abs(epsilon), np.where(shifted, mu, 1.0)
+    with np.errstate(under="ignore", over="ignore"):
+        a, b = safe / 2 - size / safe, -safe / 2 - size / safe
+        density, tail = np.exp(-a * a / 2) / 2, erfcx(-b / sqrt(2))
+        near = density * (erfcx(-np.minimum(a, 0) / sqrt(2)) - tail)
+        delta = np.where(a < 0, near, ndtr(a) - density * tail)
+        small = shifted & (mu < _SMALL)
+        if small.any():
+            delta[small] = _small_delta(size[small], mu[small])
+        delta = np.where(shifted, delta, 0.0)
+        back = -np.expm1(-size) + np.exp(-size) * delta
+    return np.asarray(np.where(epsilon >= 0, delta, back), dtype=np.float64)
 
 
-def _small_delta(epsilon: NDArray[np.float64], mu: NDArray[np.float64]) -> Any:
+def _small_delta(size: NDArray[np.float64], mu: NDArray[np.float64]) -> Any:
     """Return `gaussian_delta` for 0 < mu < 1, shape (n,); see the module docstring."""
-    size = np.abs(epsilon)
     with np.errstate(over="ignore", under="ignore"):
         middle = -size / mu
         integral = np.empty_like(mu)
@@ -100,8 +100,7 @@ def _small_delta(epsilon: NDArray[np.float64], mu: NDArray[np.float64]) -> Any:
             # One node after the other: the same digits for arrays of any shape.
             integral[some] = np.add.accumulate(terms)[-1]
         density = np.exp(-((middle + mu / 2) ** 2) / 2) / sqrt(2 * pi)
-        delta = density * mu / 2 * np.maximum(integral, 0.0)
-        return np.where(epsilon >= 0, delta, -np.expm1(-size) + np.exp(-size) * delta)
+        return density * mu / 2 * np.maximum(integral, 0.0)
 
 
 def gaussian_epsilon(delta: float, mu: float) -> float:
@@ -153,9 +152,10 @@ def _exceeds(epsilon: float, mu: float, delta: float) -> bool:
     """Say whether the pair has more than delta, or seems to in the last digit."""
     if delta < 0.5 or mu == 0:
         return float(gaussian_delta(epsilon, mu)) >= delta
-    # By what is left to 1: a delta next to 1 has no digits for it.
-    below, other = epsilon / mu - mu / 2, -epsilon / mu - mu / 2
-    return float(ndtr(below) + exp(epsilon + log_ndtr(other))) <= 1 - delta
+    # By what is left to 1, Phi(-a) + phi(a) R(b), of which a delta has no digits.
+    below, beyond = epsilon / mu - mu / 2, (epsilon / mu + mu / 2) / sqrt(2)
+    other = exp(-below * below / 2) * erfcx(beyond) / 2
+    return float(ndtr(below) + other) <= 1 - delta
 
 
 def classical_mu(epsilon: float, delta: float) -> float:

@@ -290,6 +290,7 @@ def test_gaussian_inverses_err_to_the_safe_side_by_little(delta):
             if epsilon > 0:
                 less = epsilon * (1 - 5e-13) - 2e-14 * delta
                 assert exact_gaussian_delta(less, mu) > delta
+        assert gaussian_mu(1e90, delta) == pytest.approx(np.sqrt(2e90), rel=1e-11)
         for epsilon in (2e-4, 0.016, 1.0, 100.0):
             mu = gaussian_mu(epsilon, delta)
             assert exact_gaussian_delta(epsilon, mu) <= delta

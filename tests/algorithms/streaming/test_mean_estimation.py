@@ -330,7 +330,9 @@ def test_laplace_noise_hides_a_shift_as_well_as_any_mu_asks(mu):
 
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-6])
 def test_nothing_is_lost_next_to_delta_one(epsilon):
-    delta, noise = 1 - 1e-9, GaussianSplit(epsilon, 1 - 1e-9).noise(1)
+    delta, split = 1 - 1e-9, GaussianSplit(epsilon, 1 - 1e-9)
+    assert split.budget("all").epsilon == epsilon
+    noise = split.noise(1)
     with mpmath.workdps(50):
         mu = mpmath.sqrt(2 / mpmath.mpf(noise.counts.scale) ** 2 + noise.mu**2)
         escape = mpmath.ncdf((1 - noise.counts.threshold) / noise.counts.scale)
