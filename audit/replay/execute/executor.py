@@ -5,10 +5,12 @@ that is no number: shapes, keys, words, the type of an exception) and its number
 have a joint law given all that was looked at before.
 """
 
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import takewhile
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,11 +38,8 @@ from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.audit.sampling.draws import ways_to_draw
 from dpaudit.errors import DPAuditError
 from dpaudit.neighbours import fresh
-from dpaudit.outputs import (
-    raised,
-    raised_by_signal,
-    telling_interrupts,
-)
+from dpaudit.outputs import raised, raised_by_signal, telling_interrupts
+from dpaudit.printable import printable
 
 __all__ = ["Trace", "both_again", "execute", "in_any_order"]
 
@@ -49,6 +48,8 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 _AT_MOST = 4  # executions, of which the last counts
+_WORDS = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|\([^)]*\)|\S+""")
+_LONG, _BEFORE = 70, 4  # characters of a layout, words before what differs
 _ORDER = 2**31 + 1  # of the streams by which sides are executed first or second
 
 
@@ -149,12 +150,37 @@ class Trace:
         script = self.tape.observations.seen_by(DECLARED)
         return self.again(script=script, follows=False)
 
+    def told_beside(self, other: "Trace") -> str:
+        """Return in words what this one, on D, and another, on D', release."""
+        sides = [
+            [_word(each) for each in _WORDS.findall(trace.layout) if each != "value"]
+            for trace in (self, other)
+        ]
+        both = [*takewhile(lambda two: two[0] == two[1], zip(*sides, strict=False))]
+        opened = [n for n, (word, _) in enumerate(both) if word in "[{"]
+        start = max(len(both) - _BEFORE, *opened, 0)
+        if start and max(len(self.layout), len(other.layout)) > _LONG:
+            sides = [["...", *side[start:]] for side in sides]
+        here, there = (printable(" ".join(side), longest=_LONG) for side in sides)
+        return f"{here} on D and {there} on D'"
+
     def agrees(self, other: "Trace", *, rtol: float, atol: float) -> bool:
         """Say whether another execution releases the same, up to rounding."""
         if other.layout != self.layout or len(other.value) != len(self.value):
             return False
         values, atol = (other.value, self.value), atol + self.tape.draws.rough
         return bool(np.allclose(*values, rtol=rtol, atol=atol, equal_nan=True))
+
+
+def _word(part: str) -> str:
+    """Return a part of a layout in words: numbers by how many there are."""
+    if part == "raises":
+        return "an exception:"
+    if not part.startswith("("):
+        return part
+    shape = " x ".join(re.findall(r"\d+", part))
+    plural = "" if shape in ("", "1") else "s"
+    return f"{shape or 'a'} number{plural}" if shape != "0" else "no number"
 
 
 def execute(

@@ -99,8 +99,7 @@ def _find_layouts(
     judgement.find(
         "structure",
         where,
-        f"the release is {first.layout} on D and {second.layout} on D', "
-        "whatever the noise is",
+        f"the release is {first.told_beside(second)}, whatever the noise is",
         neighbour=there,
         proof=True,
     )

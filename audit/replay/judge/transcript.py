@@ -306,7 +306,7 @@ class Transcript:
             text = f"{fewer} noisy value(s) on D that are not on D'"
             what = values[len(others)].place, text, ""
         elif self.trace.layout != again.layout:
-            text = f"the release is {self.trace.layout} on D and {again.layout} on D'"
+            text = f"the release is {self.trace.told_beside(again)}"
             where = self.trace.returned_at
             what = where, f"{text}, all noisy values being the same", where
         else:

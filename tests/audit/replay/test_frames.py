@@ -155,3 +155,14 @@ def test_what_has_no_noise_is_a_finding(kind, mechanism):
     result = replay(mechanism, pair=PAIR, claim=PureDP(1.0))
     assert (result.verdict, bool(result.proof)) == ("REFUTED", True)
     assert kind in {each.kind for each in result.findings}
+
+
+def test_labels_that_differ_are_told_in_a_few_words():
+    def labels(data, rng):
+        return table(data)["k"].value_counts().apply(lambda n: n + rng.laplace())
+
+    pair = Pair(np.empty((0, 1)), [[0.2]])
+    (finding,) = replay(labels, pair=pair, claim=PureDP(1.0)).findings
+    assert (
+        "is ... [ ] no number on D and ... [ 'a' ] 1 number on D'," in finding.message
+    )

@@ -249,7 +249,21 @@ def test_a_failure_beside_draws_of_numpys_own_generator_is_a_proof():
     pair = Pair(np.empty((0, 1)), rows(1.0))
     result = replay(mean, pair=pair, claim=PureDP(1.0))
     assert result.proof, str(result)
-    assert [finding.kind for finding in result.findings] == ["structure"]
+    (finding,) = result.findings
+    told = (
+        "an exception: ZeroDivisionError on D and a number on D', whatever the noise is"
+    )
+    assert (finding.kind, finding.message) == ("structure", f"the release is {told}")
+
+
+def test_long_releases_are_told_where_they_part():
+    def words(x, rng):
+        return ["c"] * 40 + ["few" if len(x) == 2 else "many", "d"]
+
+    (finding,) = replay(words, pair=PAIR, claim=PureDP(1.0)).findings
+    before = "... 'c' 'c' 'c' 'c'"
+    told = f"{before} 'few' 'd' ] on D and {before} 'many' 'd' ] on D'"
+    assert finding.message == f"the release is {told}, whatever the noise is"
 
 
 def test_what_has_no_line_is_found_at_the_function_that_is_called():
@@ -293,7 +307,7 @@ def test_failures_on_one_side_are_proofs_and_unreadable_releases_said():
     result = replay(refuses_many, pair=PAIR, claim=PureDP(1.0))
     assert (result.verdict, result.proof) == ("REFUTED", True)
     assert result.findings[0].kind == "structure"
-    assert "raises ValueError on D'" in result.findings[0].message
+    assert "an exception: ValueError on D'" in result.findings[0].message
     line = refuses_many.__code__.co_firstlineno + 1
     wheres = result.findings[0].where, result.findings[0].where_neighbour
     assert [int(each.rpartition(":")[2]) for each in wheres] == [line, line]
