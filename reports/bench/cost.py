@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
+from timeit import timeit
 from typing import Any, ClassVar
 
 import numpy as np
@@ -242,15 +243,11 @@ def overhead(mechanism: Any, rows: int, seed: int) -> float:
     data /= np.linalg.norm(data, axis=1, keepdims=True)
     one, _ = ways_to_draw(mechanism)
     plain, recorded = (lambda: one(data, rng)), (lambda: execute(mechanism, data, seed))
-    seconds = [(_timed(plain), _timed(recorded)) for _ in range(_ROUNDS)]
+    seconds = [
+        (timeit(plain, number=1), timeit(recorded, number=1)) for _ in range(_ROUNDS)
+    ]
     quickest = [min(column) for column in zip(*seconds, strict=True)]
     return quickest[1] / quickest[0]
-
-
-def _timed(work: Callable[[], Any]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
 
 
 def recorded(values: int, seed: int) -> None:

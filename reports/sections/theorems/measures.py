@@ -66,11 +66,10 @@ d (DELAY d/n)^(2 ALPHA) then.
 """
 
 from functools import partial
-from math import exp, nan, sqrt
+from math import nan, sqrt
 from typing import Any
 
 import numpy as np
-from scipy.special import digamma
 
 from dpaudit.algorithms import entry
 from dpaudit.algorithms.covariance.entrywise import GaussianPerturbation
@@ -85,7 +84,7 @@ from dpaudit.arrays import Array
 from dpaudit.datasets import spiked_gaussian
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Cell, Record, repeated
-from dpaudit.reports.sections.streaming.measures import random_sines
+from dpaudit.reports.sections.streaming.measures import normal_length, random_sines
 from dpaudit.subspace import largest_principal_angle_sine
 from dpaudit.validation import check_positive
 
@@ -320,8 +319,7 @@ def oja_error(cell: Cell) -> list[Record]:
     setting = {**cell.options, **cell.point}
     n, d, rng = int(setting["n"]), int(setting["d"]), cell.rng()
     mechanism = Oja(HarmonicSteps(ALPHA / 0.75, DELAY * d))
-    # The geometric mean of the length: E log chi_k = (log 2 + psi(k/2))/2.
-    formula = sqrt(2 / n) * exp(float(digamma((d - 1) / 2)) / 2)
+    formula = normal_length(d - 1) / sqrt(n)
     errors = []
     for _ in range(cell.size):
         data = spiked_gaussian(n, d, spikes=[0.75], noise=0.5, rng=rng)

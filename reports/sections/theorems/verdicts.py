@@ -40,7 +40,7 @@ from dpaudit.reports.sections.theorems.ledger import (
 )
 from dpaudit.reports.sections.tracing.findings import Shares, all_shares, few_rows
 from dpaudit.reports.sections.tracing.measures import dimension_of
-from dpaudit.reports.words import count, listed, number
+from dpaudit.reports.words import count, listed, sentences
 
 _ALARM = 0.001
 _NEAR = 10.0  # times the floor: what is near it
@@ -61,12 +61,11 @@ def few_useful(results: Results, fell: Mapping[str, bool], *, one: bool) -> Told
     able = [e for e in able if e.useful and e.useful[max(e.useful)].share >= 0.5]
     hits, trials = _on_few(able, few)
     open_hits, open_trials = _on_few((e for e in found if e.epsilon is None), few)
-    who = len({e.mechanism for e in able})
-    told = (
-        f"{count(hits)} of {count(trials)} releases of {who} "
-        f"mechanism{'s' * (who != 1)} useful on m ≤ {number(few)} "
-        f"rows, at most 1/{n} may be; PCA without noise: {count(open_hits)} of "
-        f"{count(open_trials)}"
+    (told,) = sentences(
+        *("theorems", "few_useful"),
+        private=(hits, trials),
+        without_noise=(open_hits, open_trials),
+        **{"who": len({e.mechanism for e in able}), "few": few, "n": n},
     )
     if not trials or not _more(open_hits, open_trials, 1 / n):
         return VACUOUS, told
@@ -110,9 +109,9 @@ def traced(results: Results, fell: Mapping[str, bool], *, one: bool) -> Told:
             hits, trials = hits + seen, trials + useful
             other_hits += all_traced.hits - seen
             others += all_traced.trials - useful
-    told = (
-        f"{count(hits)} of {count(trials)} releases that are useful on m ≤ "
-        f"{number(few)} rows are traced, {count(other_hits)} of {count(others)} others"
+    (told,) = sentences(
+        *("theorems", "traced"),
+        **{"useful": (hits, trials), "others": (other_hits, others), "few": few},
     )
     null = upper_proportion(other_hits, others, _LEVEL) if others else 0.0
     if not trials:
@@ -132,12 +131,7 @@ def culling(results: Results, fell: Mapping[str, bool]) -> Told:
     f = half["erased"].to_numpy(float)
     fallen = -np.log(np.maximum(half["loss_bound"].to_numpy(float), 1e-300))
     rates = fallen / f
-    told = (
-        f"random half: γ = {number(rates.min())} or more at all n from "
-        f"{count(half['length'].min())} to {count(half['length'].max())}; it won "
-        f"{count(half['won'].sum())} of {count(half['games'].sum())} games, most "
-        f"agreement {count(naive['won'].sum())} of {count(naive['games'].sum())}"
-    )
+    (told,) = sentences("theorems", "culling", half=half, naive=naive, rates=rates)
     won, games = int(half["won"].sum()), int(half["games"].sum())
     if not _more(won, games, naive["won"].sum() / max(naive["games"].sum(), 1)):
         return VACUOUS, told
@@ -156,11 +150,7 @@ def second(results: Results, fell: Mapping[str, bool], *, one: bool) -> Told:
     own = table[((table["components"] == 1) == one) & (table["rows"] <= n)]
     limit = (np.sqrt(own["rows"]) + sqrt(n)) ** 2 / d
     above, most = int((own["second"] > limit).sum()), own["rows"].max()
-    told = (
-        f"{count(above)} of {count(len(own))} instances above (√m + √n)²/d; at most "
-        f"{number(own['second'].max())} up to m = {count(most)}, the first at least "
-        f"{number(own['first'].min())} m"
-    )
+    (told,) = sentences("theorems", "second", own=own, above=above)
     last = own["rows"] == most
     if not (own["first"] * own["rows"] > 2 * limit)[last].all():
         return VACUOUS, told
@@ -172,18 +162,12 @@ def overlap(results: Results, fell: Mapping[str, bool]) -> Told:
 
     With 2 for K, where any k directions have no more than k min(k, m) of k clusters.
     """
-    table, d = (
-        results["hard-instances"],
-        dimension_of(results.options("hard-instances")),
-    )
+    table = results["hard-instances"]
+    d = dimension_of(results.options("hard-instances"))
     k, m = table["components"], table["rows"]
     trivial = np.minimum(k, m) / (1 + k * m / d)
     tested = table[trivial > _OVERLAP]
-    told = (
-        f"at most {number(tested['overlap'].max())} k (1 + k m/d) in "
-        f"{count(len(tested))} instances, where counting allows up to "
-        f"{number(trivial.max())} of it"
-    )
+    (told,) = sentences("theorems", "overlap", tested=tested, most=trivial.max())
     if not len(tested) or (tested["overlap"] > 0.9 * trivial[tested.index]).all():
         return VACUOUS, told
     return SUPPORTED if tested["overlap"].max() <= _OVERLAP else OPEN, told
@@ -211,10 +195,8 @@ def floor(results: Results, fell: Mapping[str, bool], *, name: str) -> Told:
             best = min(best, (float(errors.mean()), str(who)))
         bites = best[0] <= _NEAR * lowest and best[0] <= BETTER * blind
         good.append(bites)
-        parts.append(
-            f"n = {count(n)}: {best[1] or 'none'} at {number(best[0] / lowest)} times "
-            f"the floor, what looks at no row at {number(blind / lowest)}"
-        )
+        told = {"n": n, "best": best, "floor": lowest, "blind": blind}
+        parts += sentences("theorems", "floor", **told)
     if not any(good):
         return VACUOUS, "; ".join(parts)
     return SUPPORTED if all(good) else PARTLY, "; ".join(parts)
@@ -228,10 +210,7 @@ def stable(results: Results, fell: Mapping[str, bool], *, column: str) -> Told:
     """
     table = results["robust-stability"]
     values = table[column].to_numpy(float)
-    told = (
-        f"a lower bound of the mean S of batches is {number(values.mean())} on "
-        f"{count(len(values))} haystacks"
-    )
+    (told,) = sentences("theorems", "stable", values=values)
     if mean_limit(values, _ALARM / 2, -1) > 0:
         return SUPPORTED, told
     return VACUOUS if mean_limit(values, _ALARM / 2, 1) < 0 else OPEN, told

@@ -1,10 +1,9 @@
 """What privacy costs: captured variance, and time."""
 
 import math
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from timeit import timeit
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,11 +134,14 @@ def run_time(cell: Cell) -> list[Record]:
         return mechanism.components(np.asarray(mechanism.release(rows, rng=rng)), k)
 
     # Twice unmeasured: caches, page faults and lazy imports are not what is compared.
-    timed = [(_seconds(without_privacy), _seconds(fit)) for _ in range(cell.size + 2)]
+    timed = [
+        (timeit(without_privacy, number=1), timeit(fit, number=1))
+        for _ in range(cell.size + 2)
+    ]
     throughput = [math.nan] * cell.size
     if isinstance(mechanism, HasBatchedDraw):
         draw = partial(mechanism.draw, rows, batch, rng=rng)
-        throughput = [batch / _seconds(draw) for _ in range(cell.size)]
+        throughput = [batch / timeit(draw, number=1) for _ in range(cell.size)]
     baselines, seconds = np.array(timed[2:]).T
     return repeated(
         cell,
@@ -147,9 +149,3 @@ def run_time(cell: Cell) -> list[Record]:
         ratio=seconds / baselines,
         releases_per_second=throughput,
     )
-
-
-def _seconds(action: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    action()
-    return time.perf_counter() - started
