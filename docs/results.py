@@ -224,7 +224,7 @@ def kept() -> Results:
 def figures() -> str:
     """Return what the ledger says of the figures that are kept whole: Markdown."""
     results = kept()
-    told = heard(results, STATEMENTS, {})
+    told = heard(results, STATEMENTS)
     lines = ["| figure | what the paper says | verdict | checks |", "|---|---|---|---|"]
     for each in STATEMENTS:
         if each.rule in told:

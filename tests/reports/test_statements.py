@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from results_of import verdicts as audited
 from scipy import stats
 
 from dpaudit.reports.power_law import mean_limit
@@ -294,11 +295,11 @@ CASES = [
 CASES = [CASES[i : i + 3] for i in range(0, len(CASES), 3)]
 
 
-def ruled(rule, tables, fell=None):
-    results = Results("quick", 0, PLAN, tables)
-    fell = {"oja": True} if fell is None else fell
+def ruled(rule, tables, fell=("oja",)):
+    wall = audited(fell).assign(claim="not known")
+    results = Results("quick", 0, PLAN, {**tables, "privacy-wall": wall})
     statement = Statement(paper="P", at="A", kind="k", says="", rule=rule)
-    return heard(results, (statement,), fell)[rule]
+    return heard(results, (statement,))[rule]
 
 
 @pytest.mark.parametrize(("rule", "tables", "verdict"), CASES)
@@ -317,7 +318,7 @@ def test_every_rule_has_cases_of_support_and_of_vacuity_and_a_statement():
 
 
 def test_claims_that_fell_owe_nothing_and_sentences_have_the_numbers():
-    found = ruled("few rows, one component", tracing(), {})
+    found = ruled("few rows, one component", tracing(), ())
     assert found[0] == OPEN  # oja, useful on all rows, counts
     assert "20 of 40 releases of 2 mechanisms" in found[1]
     assert "0 of 20 releases of 1 " in ruled("few rows, one component", tracing())[1]
@@ -325,7 +326,7 @@ def test_claims_that_fell_owe_nothing_and_sentences_have_the_numbers():
     told = ruled("traced, clusters", tracing(beside=many))[1]
     assert "40 of 40 releases" in told
     assert told.endswith("0 of 40 others")
-    assert ruled("floor, Gaussian rows", floors(), {})[0] == CONTRADICTED
+    assert ruled("floor, Gaussian rows", floors(), ())[0] == CONTRADICTED
     told = ruled("floor, Gaussian rows", floors())[1]
     assert "n = 100,000: goe-gaussian at 2.03 times the floor" in told
     told = ruled("error by step", paths())[1]
@@ -343,9 +344,9 @@ def test_claims_that_fell_owe_nothing_and_sentences_have_the_numbers():
 def test_a_rule_waits_for_all_of_its_tables():
     statement = next(s for s in STATEMENTS if s.rule == "small D, large N")
     tables = phases()
-    assert heard(Results("quick", 0, PLAN, tables), (statement,), {})
+    assert heard(Results("quick", 0, PLAN, tables), (statement,))
     tables["robust-phases-full"] = ValueError()
-    assert not heard(Results("quick", 0, PLAN, tables), (statement,), {})
+    assert not heard(Results("quick", 0, PLAN, tables), (statement,))
     words = ledger.judged(
         Results("quick", 0, PLAN, {}),
         dict.fromkeys([])

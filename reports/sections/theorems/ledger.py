@@ -177,7 +177,7 @@ def judged(
     results: Results, words: Mapping[str, Told]
 ) -> list[tuple[Statement, str, str]]:
     """Return every statement with its verdict and details, in the papers' order."""
-    fell = audits(results)
+    fell = results.once(audits)
     had = {n for n, t in results.tables.items() if isinstance(t, pd.DataFrame)}
     return [
         (

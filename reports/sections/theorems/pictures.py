@@ -27,7 +27,7 @@ from dpaudit.reports.sections.theorems.measures import random_bases
 from dpaudit.reports.sections.theorems.verdicts import seen
 from dpaudit.reports.words import count, percent, short
 
-Rule = Callable[[Results, Mapping[str, bool]], Told]
+Rule = Callable[[Results], Told]
 
 _ON_BATCHES = ("dp-sgd-reap-published", "dp-smd-reap-published")
 _ON_ALL = ("dp-gd-reap-published", "dp-md-reap-published")
@@ -39,7 +39,7 @@ _PPM, _PURE_PPM = "power-method-published", "power-method-laplace-published"
 _APART = 0.01  # of captured variance: what is said of less is no difference
 
 
-def steps(results: Results, fell: Mapping[str, bool]) -> Told:
+def steps(results: Results) -> Told:
     """Figure 1 of robust PCA: GLAD ends lower, and REAPER leads at first."""
     paths, options = results["robust-recovery"], results.options("robust-recovery")
     medians = paths.pivot_table("error", "iteration", "mechanism", aggfunc="median")
@@ -63,7 +63,7 @@ def steps(results: Results, fell: Mapping[str, bool]) -> Told:
     return seen(checks, found, f"{', '.join(leads)}, {last}" if leads else "")
 
 
-def sizes(results: Results, fell: Mapping[str, bool]) -> Told:
+def sizes(results: Results) -> Told:
     """Figure 2: GLAD below REAPER, and batches below all rows where rows are long."""
     logs = _phase_logs(results)
     gd = _ON_ALL[0]
@@ -88,13 +88,13 @@ def _all(each: ArrayLike) -> bool:
     return bool(np.size(each) and np.all(each))
 
 
-def small_and_many(results: Results, fell: Mapping[str, bool]) -> Told:
+def small_and_many(results: Results) -> Told:
     """Figure 7: descents on all rows work where D is small and N is large."""
     logs = _phase_logs(results)
     return seen(_works(logs, lambda at: (at[1], -at[0])), _reached(logs, *_PUBLISHED))
 
 
-def few_and_short(results: Results, fell: Mapping[str, bool]) -> Told:
+def few_and_short(results: Results) -> Told:
     """Figure 6: descents on all rows work where D and r are small."""
     logs = _median_logs(results["robust-ranks"], ["dimension", "n_components"])
     return seen(_works(logs, lambda at: at), _reached(logs, *_PUBLISHED))
@@ -114,7 +114,7 @@ def _works(
     return checks
 
 
-def abrupt(results: Results, fell: Mapping[str, bool]) -> Told:
+def abrupt(results: Results) -> Told:
     """Figure 4: dp-ggd goes over from failing to finding more abruptly than REAPER."""
     logs = _median_logs(results["robust-budgets"], ["epsilon", "delta"])
     checks, idle = {}, []
@@ -131,7 +131,7 @@ def abrupt(results: Results, fell: Mapping[str, bool]) -> Told:
     return seen(checks, bool(checks), told)
 
 
-def shares_of_inliers(results: Results, fell: Mapping[str, bool]) -> Told:
+def shares_of_inliers(results: Results) -> Told:
     """Figure 5: from which share of inliers on runs come within the tolerance."""
     table = results["robust-batches"].copy()
     table["good"] = table["reached"].notna()
@@ -153,7 +153,7 @@ def shares_of_inliers(results: Results, fell: Mapping[str, bool]) -> Told:
     return seen(checks, bool((shares >= 0.5).any(axis=None)), beside)
 
 
-def maps(results: Results, fell: Mapping[str, bool]) -> Told:
+def maps(results: Results) -> Told:
     """Figure 3: dp-sggd recovers the map, and dp-PCA, dp-ggd, dp-sgd-reap do not.
 
     Private PCA there is another mechanism than ours, the power method. Who fails counts
@@ -178,7 +178,7 @@ def maps(results: Results, fell: Mapping[str, bool]) -> Told:
     return seen(checks, checks["dp-sggd recovers the map"], beside)
 
 
-def captured(results: Results, fell: Mapping[str, bool]) -> Told:
+def captured(results: Results) -> Told:
     """Figure 1 of SN: AG far above PPM, SN above PPM and PPCA, and near AG."""
     medians, chance = _captured(results, "epsilon")
     rivals = medians.loc[[_PPM, _PURE_PPM, _PPCA]].max()
@@ -191,7 +191,7 @@ def captured(results: Results, fell: Mapping[str, bool]) -> Told:
     return seen(checks, bool(sn.iloc[-1] > chance / BETTER))
 
 
-def by_rows(results: Results, fell: Mapping[str, bool]) -> Told:
+def by_rows(results: Results) -> Told:
     """Figure 2: with n AG, SN and PPCA improve, and AG and SN stay ahead."""
     medians, chance = _captured(results, "n")
     rises = (medians.iloc[:, -1] - medians.iloc[:, 0])[[_AG, _SN, _PPCA]]
@@ -204,7 +204,7 @@ def by_rows(results: Results, fell: Mapping[str, bool]) -> Told:
     return seen(checks, bool(sn.iloc[-1] > chance / BETTER))
 
 
-def classified(results: Results, fell: Mapping[str, bool]) -> Told:
+def classified(results: Results) -> Told:
     """Table 1, synthetic rows: AG errs as SVD does, then PPCA, SN, PPM."""
     table = results["sn-errors-synthetic"]
     errors = table.pivot_table("error", "mechanism", "n", aggfunc="median")
@@ -256,13 +256,11 @@ RULES: Mapping[str, Rule] = {
 }
 
 
-def heard(
-    results: Results, statements: tuple[Statement, ...], fell: Mapping[str, bool]
-) -> dict[str, Told]:
+def heard(results: Results, statements: tuple[Statement, ...]) -> dict[str, Told]:
     """Return what each rule of statements says whose tables are all there."""
     had = {n for n, t in results.tables.items() if isinstance(t, pd.DataFrame)}
     return {
-        each.rule: RULES[each.rule](results, fell)
+        each.rule: RULES[each.rule](results)
         for each in statements
         if each.rule and had.issuperset(each.experiments)
     }

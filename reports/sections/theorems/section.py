@@ -225,7 +225,7 @@ def _ledger(results: Results) -> list[tuple[ledger.Statement, str, str]]:
     found, seen = results.once(_judged)
     words = theorem_words(found, seen).items()
     told = {name: (word, _dissent(name, found)) for name, word in words}
-    heard = pictures.heard(results, ledger.STATEMENTS, ledger.audits(results))
+    heard = pictures.heard(results, ledger.STATEMENTS)
     return ledger.judged(results, {**told, **heard})
 
 

@@ -37,6 +37,7 @@ from dpaudit.reports.sections.theorems.ledger import (
     SUPPORTED,
     VACUOUS,
     Told,
+    audits,
 )
 from dpaudit.reports.sections.tracing.findings import Shares, all_shares, few_rows
 from dpaudit.reports.sections.tracing.measures import dimension_of
@@ -48,13 +49,14 @@ _LEVEL = 0.025  # to a side
 _OVERLAP = 2.0  # the K of Lemma 30
 
 
-def few_useful(results: Results, fell: Mapping[str, bool], *, one: bool) -> Told:
+def few_useful(results: Results, *, one: bool) -> Told:
     """Corollaries 25 (``one``) and 32: on few rows 1/n of the releases are useful.
 
     Held to mechanisms whose claim of epsilon = 1 stands, and who are useful on the most
     rows: half of the time, at least. PCA without noise must be useful more often.
     """
     found = [e for e in results.once(all_shares) if (e.components == 1) == one]
+    fell = results.once(audits)
     n = int(results.options("tracing")["length"])
     few = few_rows(n)
     able = [e for e in found if e.epsilon == 1 and not fell.get(e.mechanism, False)]
@@ -82,9 +84,9 @@ def _more(hits: int, trials: int, share: float) -> bool:
     return trials > 0 and lower_proportion(hits, trials, _LEVEL) > share
 
 
-def both_useful(results: Results, fell: Mapping[str, bool]) -> Told:
+def both_useful(results: Results) -> Told:
     """Judge Main Result 1, by both corollaries."""
-    found = [few_useful(results, fell, one=one) for one in (True, False)]
+    found = [few_useful(results, one=one) for one in (True, False)]
     words = {verdict for verdict, _ in found}
     told = "; ".join(
         f"k {'= 1' if i == 0 else '> 1'}: {x[1]}" for i, x in enumerate(found)
@@ -94,7 +96,7 @@ def both_useful(results: Results, fell: Mapping[str, bool]) -> Told:
     return words.pop() if len(words) == 1 else OPEN, told
 
 
-def traced(results: Results, fell: Mapping[str, bool], *, one: bool) -> Told:
+def traced(results: Results, *, one: bool) -> Told:
     """Theorems 22 (``one``) and 27: who is useful on few rows is traced.
 
     More than half of them are, and more of them than of those who are not useful.
@@ -119,7 +121,7 @@ def traced(results: Results, fell: Mapping[str, bool], *, one: bool) -> Told:
     return SUPPORTED if _more(hits, trials, max(0.5, null)) else OPEN, told
 
 
-def culling(results: Results, fell: Mapping[str, bool]) -> Told:
+def culling(results: Results) -> Told:
     """Theorem 26: random half loses with exp(-gamma f) at most, for some gamma > 0.
 
     A bound is proven for each n; it must fall like that to the end of the grid. The
@@ -139,7 +141,7 @@ def culling(results: Results, fell: Mapping[str, bool]) -> Told:
     return SUPPORTED if steady else OPEN, told
 
 
-def second(results: Results, fell: Mapping[str, bool], *, one: bool) -> Told:
+def second(results: Results, *, one: bool) -> Told:
     """Lemma 28 (``one``) and Corollary 29: a second eigenvalue is O(1), for m <= n.
 
     Held to (sqrt m + sqrt n)^2/d, the size of what is left of the rows without their
@@ -157,7 +159,7 @@ def second(results: Results, fell: Mapping[str, bool], *, one: bool) -> Told:
     return SUPPORTED if above == 0 else OPEN, told
 
 
-def overlap(results: Results, fell: Mapping[str, bool]) -> Told:
+def overlap(results: Results) -> Told:
     """Lemma 30: no subspace has more than K k (1 + k m/d) of the clusters in it.
 
     With 2 for K, where any k directions have no more than k min(k, m) of k clusters.
@@ -173,7 +175,7 @@ def overlap(results: Results, fell: Mapping[str, bool]) -> Told:
     return SUPPORTED if tested["overlap"].max() <= _OVERLAP else OPEN, told
 
 
-def floor(results: Results, fell: Mapping[str, bool], *, name: str) -> Told:
+def floor(results: Results, *, name: str) -> Told:
     """Theorems 5.3 and 5.4: no private estimate is better than a floor.
 
     The floor has the constants of a proof, so a claim that stands and is below it would
@@ -181,7 +183,7 @@ def floor(results: Results, fell: Mapping[str, bool], *, name: str) -> Told:
     mechanisms is within 10 times of it, and not at half of what looks at no row or
     above.
     """
-    table = results[name]
+    table, fell = results[name], results.once(audits)
     good, parts = [], []
     for n, own in table.groupby("n", sort=True):
         lowest, blind = float(own["floor"].iloc[0]), float(own["blind"].iloc[0])
@@ -202,7 +204,7 @@ def floor(results: Results, fell: Mapping[str, bool], *, name: str) -> Told:
     return SUPPORTED if all(good) else PARTLY, "; ".join(parts)
 
 
-def stable(results: Results, fell: Mapping[str, bool], *, column: str) -> Told:
+def stable(results: Results, *, column: str) -> Told:
     """Equations (3.2) and (3.3): what is proven of the mean S of batches is above 0.
 
     Of (3.3) as it is printed, without the 1/B of a mean, it may be below 0 always: then
