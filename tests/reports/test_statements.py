@@ -329,6 +329,8 @@ def test_claims_that_fell_owe_nothing_and_sentences_have_the_numbers():
     assert ruled("floor, Gaussian rows", floors(), ())[0] == CONTRADICTED
     told = ruled("floor, Gaussian rows", floors())[1]
     assert "n = 100,000: goe-gaussian at 2.03 times the floor" in told
+    told = ruled("list culling", culled(won=70))[1]
+    assert "it won 210 of 300 games, most agreement 0 of 300" in told
     told = ruled("error by step", paths())[1]
     assert "dp-sgd-reap leads until step 100, " in told
     assert "of 1,000 steps" in told

@@ -393,12 +393,12 @@ def test_the_exponents_are_those_of_the_papers():
 def test_every_grid_is_read_and_within_the_range_of_its_mechanisms():
     for size in all_sections()["theorems"].sizes.values():
         for each in programmed(size):
-            (values,) = each.grid.values()
-            assert len(values) == min(
-                size.theorem_points, len(GRIDS[each.name]["values"])
-            )
+            (values,), told = each.grid.values(), GRIDS[each.name]
+            assert len(values) == min(size.theorem_points, len(told["values"]))
             assert each.mechanisms
+            share = each.repetitions / size.theorem_draws
             assert each.repetitions >= 2
+            assert share == pytest.approx(told.get("share", 1), rel=0.5)
             for cell in cells(each):
                 if each.measure is measures.second_moment_errors:
                     measures.check_point(cell.mechanism, {**cell.options, **cell.point})
