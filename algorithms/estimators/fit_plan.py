@@ -24,7 +24,7 @@ from dpaudit.algorithms.covariance.second_moment import (
 from dpaudit.algorithms.estimators.norm_quantile import NormQuantile
 from dpaudit.algorithms.estimators.private_mean import MeanMechanism
 from dpaudit.algorithms.shared.bases import Rng, check_components
-from dpaudit.algorithms.subspace.residual_step import Described, ResidualStepPCA
+from dpaudit.algorithms.subspace.residual_plan import Described, StepsOnResiduals
 from dpaudit.arrays import Array
 from dpaudit.blocks import Rows, is_table, restarts
 from dpaudit.gram import RowNorm, gram, prepared, row_sum
@@ -114,7 +114,7 @@ class FitPlan:
         """Return what one release says of the rows about the centre."""
         mechanism = self.mechanism
         unit = 1.0 if self.norm is None or row_norm == "directions" else row_norm
-        if isinstance(mechanism, ResidualStepPCA):
+        if isinstance(mechanism, StepsOnResiduals):
             check_components(k, mechanism.rank)
             rows = _Prepared(data, row_norm, centre, unit)
             made = mechanism.described(rows, rng=rng)

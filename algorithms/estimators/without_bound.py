@@ -21,7 +21,7 @@ import numpy as np
 
 from dpaudit.algorithms.estimators.budget import Budget
 from dpaudit.algorithms.shared.bases import Rng
-from dpaudit.algorithms.subspace.residual_step import ResidualStepPCA
+from dpaudit.algorithms.subspace.residual_plan import StepsOnResiduals
 from dpaudit.arrays import Array
 from dpaudit.subspace import largest_principal_angle_sine, second_moment
 
@@ -65,7 +65,7 @@ def errors_without_bound(
         seen = rows * weights[:, np.newaxis]
         moment = second_moment(seen)
         axes = np.linalg.eigh(moment)[1][:, ::-1]
-        if isinstance(mechanism, ResidualStepPCA):
+        if isinstance(mechanism, StepsOnResiduals):
             bases = mechanism.draw_repeated(seen, times, count, rng=rng)
         else:
             drawn = mechanism.draw_from(times * moment, count, rng=rng)

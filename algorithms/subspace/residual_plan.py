@@ -1,10 +1,13 @@
-"""What a noisy second moment says of where to look next, for `residual_step`.
+"""What a noisy second moment says of where to look next, and who asks that.
 
-The steps are those of `dpaudit.algorithms.subspace.residual_step`. All but
-`clipped_sums`, which reads the rows, is a function of what was released and of public
-numbers. Trials lead: each function works on many of them at once.
+The steps are those of `dpaudit.algorithms.subspace.residual_step`. A `Plan` is a
+function of what was released and of public numbers; `clipped_sums` and `weighed` read
+the rows. Trials lead: each function works on many of them at once.
 """
 
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -12,11 +15,30 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc, gammaincc, gammaln, ndtri
 
-from dpaudit.algorithms.shared.bases import APART, EDGE, orient, stand_out
+from dpaudit.algorithms.covariance.second_moment import OnClippedRows
+from dpaudit.algorithms.shared.bases import (
+    APART,
+    EDGE,
+    ReleasesBasis,
+    Rng,
+    Run,
+    Transcribed,
+    Values,
+    check_rank,
+    drawn_in_parts,
+    orient,
+    slices,
+    stand_out,
+)
 from dpaudit.algorithms.subspace.base import orthonormalise
+from dpaudit.algorithms.subspace.perturbation import turned_pair
 from dpaudit.arrays import Array
+from dpaudit.blocks import Rows, peek
+from dpaudit.gram import Gram, prepared
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.validation import Count, check_length
 
-__all__ = ["Plan", "clipped_sums"]
+__all__ = ["Described", "Plan", "StepsOnResiduals", "clipped_sums", "weighed"]
 
 RESPONSE = 0.3
 """The share of M in a query, against B: eta."""
@@ -27,6 +49,7 @@ _SHRINKS = 8.0  # C at most so many times, after a step
 _SURPRISE = 2.0  # deviations of a chi-square law
 _WIDE = 2.0  # b, over the mean length
 _NEAR = 1e-6  # a share of a squared length, and of the digits
+_NUMBERS = 2**19  # of residuals that are held at a time
 _OUTSIDE = 0.02  # of the trace at least, as noise may hide what is outside of V
 
 
@@ -144,9 +167,16 @@ class Plan(NamedTuple):
         """Return the plan after a step whose sums were seen over a scale, (size,)."""
         size, d, k = self.basis.shape
         sums = noisy.reshape(size, d + 1, k) * scale[:, np.newaxis, np.newaxis]
-        cross, response = sums[:, :d], sums[:, d]
+        response = sums[:, d] * (self.wide / (RESPONSE * self.clip))[:, np.newaxis]
+        return self.turned(sums[:, :d], response, scale)
+
+    def turned(self, cross: Array, response: Array, scale: Array) -> "Plan":
+        """Return the plan after B, (size, d, k), and M, (size, k), were seen.
+
+        The deviation of the noise in an entry of B is given, (size,).
+        """
+        d, k = self.basis.shape[1:]
         cross = _left(cross, self.basis)
-        response = response * (self.wide / (RESPONSE * self.clip))[:, np.newaxis]
         slopes = np.clip(response / self.values, 0.1, 1.0)
         own = (scale[:, np.newaxis] / (slopes * self.gaps)) ** 2
         weights = self.variance / (self.variance + own)
@@ -187,8 +217,119 @@ class Plan(NamedTuple):
         return fine
 
 
+class Described(NamedTuple):
+    """A basis, (d, k), its second moments, (k,), if it was found, and the trace."""
+
+    basis: Array
+    variances: Array | None
+    found: bool = True
+    total: float = float("nan")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepsOnResiduals(Transcribed, ReleasesBasis, OnClippedRows):
+    """A mechanism that looks at the second moment, and then at residuals.
+
+    Releases have shape (d, k) and orthonormal columns. Data may be whatever
+    `dpaudit.blocks.blocks` takes and can be read more than once.
+    """
+
+    n_components: Count
+
+    def draw(self, data: Rows, size: int, *, rng: Rng) -> Array:
+        d, data = peek(data)
+        check_rank(self.n_components, d)
+        shape = d, self.n_components
+        width = _NUMBERS * 8 // d**2
+        return drawn_in_parts(
+            size, shape, width, lambda part: self._run(data, part, rng)[2]
+        )
+
+    def draw_repeated(self, data: Rows, times: float, size: int, *, rng: Rng) -> Array:
+        """Return releases on data in which each row stands for so many, (size, d, k).
+
+        They have the law of `draw` on all of these, and take the time of one.
+        """
+        return self._run(data, size, rng, times=times)[2]
+
+    def described(self, data: Rows, *, rng: Rng) -> Described:
+        """Return the release that `release` makes, and what the first query says of it.
+
+        All of it is a function of what is private, and may be published.
+        """
+        seen, _, bases = self._run(data, 1, rng)
+        plan = self._plan(seen, bases.shape[1], 1.0)
+        values, total = (x[0] * self.row_norm**2 for x in (plan.values, plan.total))
+        return Described(bases[0], values, bool(plan.found[0]), float(total))
+
+    def found(self, transcript: Values, dimension: int) -> NDArray[np.bool_]:
+        """Say whether all components stand out of the noise, by ``first`` alone.
+
+        Whoever has the transcript knows it, so it may be published. Where they do not,
+        the release is mostly noise: more rows are needed, or a smaller `row_norm`.
+        """
+        return self._plan(transcript, dimension, 1.0).found
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a pair on which nearly all is lost, seen in all the queries.
+
+        `dpaudit.algorithms.subspace.perturbation.turned_pair`, with so many rows that V
+        is found and the steps follow. The default d is k + 1, the least that it can be.
+        """
+        k = self.n_components
+        d = check_length(dimension, k + 1, minimum=k + 1)
+        gap = 4 * EDGE * self._noise(d) * sqrt(d) * self.row_norm**2
+        return turned_pair(k, d, gap, self.relation, self.row_norm)
+
+    @abstractmethod
+    def _run(
+        self,
+        data: Rows,
+        size: int,
+        source: Rng | Values,
+        found: Gram | None = None,
+        times: float = 1.0,
+    ) -> Run:
+        """Return what any such mechanism does.
+
+        The second moment of the clipped rows may be given, and each row stand for so
+        many.
+        """
+
+    @abstractmethod
+    def _plan(self, values: Values, dimension: int, count: float) -> Plan:
+        """Return step 2, by the first query, and n where that is public."""
+
+    @abstractmethod
+    def _noise(self, dimension: int) -> float:
+        """Return the deviation of the noise of step 1 on the diagonal."""
+
+    @property
+    def _replaced(self) -> bool:
+        return self.relation is Relation.REPLACE_ONE
+
+    def _summed(
+        self, data: Rows, plan: Plan, sums: Callable[[Array, Plan], Array], width: int
+    ) -> Array:
+        """Return sums of so many numbers over rows of length 1, (size, width)."""
+        total = np.zeros((len(plan.basis), width))
+        for _, rows in prepared(data, self.row_norm):
+            for part in slices(len(total), _NUMBERS // max(rows.size, 1)):
+                some = sums(rows / self.row_norm, plan.of(part))
+                total[part] += some.reshape(-1, width)
+        return total
+
+
 def clipped_sums(rows: Array, plan: Plan) -> Array:
     """Return B, and below it eta C/b M, of some rows, shape (size, d + 1, k)."""
+    cross, squares = weighed(rows, plan)
+    clip, wide = plan.clip[:, np.newaxis], plan.wide[:, np.newaxis]
+    shares = RESPONSE * clip / np.maximum(np.sqrt(_squares(squares)), wide)
+    return np.concatenate([cross, shares[:, np.newaxis] @ squares], axis=1)
+
+
+def weighed(rows: Array, plan: Plan) -> tuple[Array, Array]:
+    """Return B of some rows, shape (size, d, k), and w y^2 of each, (size, b, k)."""
     inner = rows @ plan.basis
     whole, inside = np.einsum("bd,bd->b", rows, rows), _squares(inner)
     outside = np.maximum(whole - inside, 0.0)
@@ -199,13 +340,10 @@ def clipped_sums(rows: Array, plan: Plan) -> Array:
             "nk,ndk->nd", inner[trials, near], plan.basis[trials]
         )
         outside[trials, near] = _squares(residuals)
-    clip, wide = plan.clip[:, np.newaxis], plan.wide[:, np.newaxis]
+    clip = plan.clip[:, np.newaxis]
     weights = clip / np.maximum(np.sqrt(inside * outside), clip)
     weighted = inner * weights[..., np.newaxis]
-    squares = weighted * inner
-    shares = RESPONSE * clip / np.maximum(np.sqrt(_squares(squares)), wide)
-    cross = _left(rows.T @ weighted, plan.basis)
-    return np.concatenate([cross, shares[:, np.newaxis] @ squares], axis=1)
+    return _left(rows.T @ weighted, plan.basis), weighted * inner
 
 
 def _clipped(reach: Array, m: Array) -> tuple[Array, Array]:

@@ -79,64 +79,45 @@ by N_1 alone (`found`), so it may be said aloud.
 from dataclasses import dataclass
 from functools import partial
 from math import sqrt
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.algorithms.covariance.second_moment import OnClippedRows
 from dpaudit.algorithms.online.noise import pack
 from dpaudit.algorithms.shared.bases import (
-    EDGE,
     GaussianSteps,
-    ReleasesBasis,
     Rng,
     Run,
     Values,
     answered,
     check_rank,
     check_shares,
-    drawn_in_parts,
-    slices,
 )
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated
-from dpaudit.algorithms.subspace.perturbation import turned_pair
 from dpaudit.algorithms.subspace.residual_plan import (
     RESPONSE,
     Plan,
+    StepsOnResiduals,
     clipped_sums,
     leading,
     matrices,
 )
 from dpaudit.arrays import Array
-from dpaudit.blocks import Rows, check_restarts, peek
-from dpaudit.gram import Gram, gram, prepared
-from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import Count, Positive, check_length
+from dpaudit.blocks import Rows, check_restarts
+from dpaudit.gram import Gram, gram
+from dpaudit.validation import Count, Positive
 
 __all__ = ["ResidualStepPCA"]
 
 _COUNT = 0.1  # t: of a row in the noisy number of rows, where its second moment has 1
-_NUMBERS = 2**19  # of residuals that are held at a time
 
 _Shares: TypeAlias = Annotated[tuple[float, ...], partial(check_shares, 2)]
 
 
-class Described(NamedTuple):
-    """A basis, (d, k), its second moments, (k,), if it was found, and the trace."""
-
-    basis: Array
-    variances: Array | None
-    found: bool = True
-    total: float = float("nan")
-
-
 @dataclass(frozen=True, kw_only=True)
-class ResidualStepPCA(GaussianSteps, ReleasesBasis, OnClippedRows, GaussianCalibrated):
+class ResidualStepPCA(GaussianSteps, StepsOnResiduals, GaussianCalibrated):
     """GOE noise on all rows, then noisy cross moments of their residuals.
-
-    Releases have shape (d, k) and orthonormal columns. Data may be whatever
-    `dpaudit.blocks.blocks` takes and can be read more than once.
 
     A transcript has the queries over the deviation of noise. ``first``: the matrix in
     coordinates that keep its length, and under ADD_REMOVE the number of rows.
@@ -165,58 +146,9 @@ class ResidualStepPCA(GaussianSteps, ReleasesBasis, OnClippedRows, GaussianCalib
     mu: Positive
     shares: _Shares = (0.25, 0.05, 0.08, 0.62)
 
-    def draw(self, data: Rows, size: int, *, rng: Rng) -> Array:
-        d, data = peek(data)
-        check_rank(self.n_components, d)
-        shape = d, self.n_components
-        width = _NUMBERS * 8 // d**2
-        return drawn_in_parts(
-            size, shape, width, lambda part: self._run(data, part, rng)[2]
-        )
-
-    def draw_repeated(self, data: Rows, times: float, size: int, *, rng: Rng) -> Array:
-        """Return releases on data in which each row stands for so many, (size, d, k).
-
-        They have the law of `draw` on all of these, and take the time of one.
-        """
-        return self._run(data, size, rng, times=times)[2]
-
     @property
     def step_scales(self) -> dict[str, float]:
         return dict.fromkeys(("first", "second", "steps"), 1.0)
-
-    def described(self, data: Rows, *, rng: Rng) -> "Described":
-        """Return the release that `release` makes, and what the first query says of it.
-
-        All of it is a function of what is private, and may be published.
-        """
-        seen, _, bases = self._run(data, 1, rng)
-        plan = self._planned(*self._first(seen["first"], bases.shape[1], 1.0))
-        values, total = (x[0] * self.row_norm**2 for x in (plan.values, plan.total))
-        return Described(bases[0], values, bool(plan.found[0]), float(total))
-
-    def found(self, transcript: Values, dimension: int) -> NDArray[np.bool_]:
-        """Say whether all components stand out of the noise, by ``first`` alone.
-
-        Whoever has the transcript knows it, so it may be published. Where they do not,
-        the release is mostly noise: more rows are needed, or a smaller `row_norm`.
-        """
-        return self._planned(*self._first(transcript["first"], dimension, 1.0)).found
-
-    def worst_case(self, dimension: int | None = None) -> Pair:
-        """Return a pair on which nearly all of mu is lost, seen in all the queries.
-
-        `dpaudit.algorithms.subspace.perturbation.turned_pair`, with so many rows that V
-        is found and the steps follow. The default d is k + 1, the least that it can be.
-        """
-        k = self.n_components
-        d = check_length(dimension, k + 1, minimum=k + 1)
-        gap = 4 * EDGE * self._deviation(0) * sqrt(d) * self.row_norm**2
-        return turned_pair(k, d, gap, self.relation, self.row_norm)
-
-    @property
-    def _replaced(self) -> bool:
-        return self.relation is Relation.REPLACE_ONE
 
     def _mu(self, *steps: int) -> float:
         """Return what some queries have of mu, together."""
@@ -250,11 +182,6 @@ class ResidualStepPCA(GaussianSteps, ReleasesBasis, OnClippedRows, GaussianCalib
         found: Gram | None = None,
         times: float = 1.0,
     ) -> Run:
-        """Return what any such mechanism does.
-
-        The second moment of the clipped rows may be given, and each row stand for so
-        many.
-        """
         check_restarts(data)
         found = gram(data, row_norm=self.row_norm) if found is None else found
         d, k, count = len(found.moment), self.n_components, times * found.n_rows
@@ -275,8 +202,8 @@ class ResidualStepPCA(GaussianSteps, ReleasesBasis, OnClippedRows, GaussianCalib
             return np.asarray(values[name][at])
 
         first = answer("first", slice(None), known / self._deviation(0))
-        moments, counts = self._first(first, d, count)
-        plan = self._planned(moments, counts)
+        moments = self._first(first, d, count)[0]
+        plan = self._plan(values, d, count)
         bases = plan.basis
 
         def redraw(at: NDArray[np.intp], later: range) -> None:
@@ -293,7 +220,8 @@ class ResidualStepPCA(GaussianSteps, ReleasesBasis, OnClippedRows, GaussianCalib
             if not len(at):
                 break
             scale = self._deviation(step) * plan.clip
-            mean = self._cross_moments(data, plan) * (times / scale)[:, np.newaxis]
+            mean = self._summed(data, plan, clipped_sums, (d + 1) * k)
+            mean *= (times / scale)[:, np.newaxis]
             plan = plan.moved(answer("steps", (at, step - 1), mean), scale)
             if later := self._later[step:]:
                 noise = self._deviation(0) / sqrt(2)
@@ -311,22 +239,14 @@ class ResidualStepPCA(GaussianSteps, ReleasesBasis, OnClippedRows, GaussianCalib
             known, counts = known[:, :-1], known[:, -1] / _COUNT
         return matrices(known, d), np.maximum(counts, 1.0)
 
-    def _planned(self, moments: Array, counts: Array) -> Plan:
-        """Return step 2."""
+    def _noise(self, dimension: int) -> float:
+        return self._deviation(0)
+
+    def _plan(self, values: Values, dimension: int, count: float) -> Plan:
         return Plan.made(
-            moments,
-            counts,
+            *self._first(values["first"], dimension, count),
             self.n_components,
             noise=self._deviation(0) / sqrt(2),
             whole_noise=self._moved / (sqrt(2) * self.mu),
             step_noise=self._stepped / self._mu(*self._later),
         )
-
-    def _cross_moments(self, data: Rows, plan: Plan) -> Array:
-        """Return B and eta C/b M without noise, shape (size, (d + 1) k)."""
-        size, d, k = plan.basis.shape
-        total = np.zeros((size, d + 1, k))
-        for _, rows in prepared(data, self.row_norm):
-            for part in slices(size, _NUMBERS // max(rows.size, 1)):
-                total[part] += clipped_sums(rows / self.row_norm, plan.of(part))
-        return total.reshape(size, (d + 1) * k)

@@ -55,8 +55,11 @@ def test_no_query_moves_further_than_its_share(seed, relation, data):
     seen = mechanism.transcript(rows, 4, rng=generator)
     size = data.draw(st.sampled_from([0.01, 0.5, 1.0, 30.0]))
     one, two = size * generator.standard_normal((2, d))
-    if data.draw(st.booleans()):
+    kind = data.draw(st.sampled_from(["any", "mirrored", "inside"]))
+    if kind == "mirrored":
         two = one * np.where(np.arange(d) < k, 1, -1)
+    elif kind == "inside":
+        one, two = one * np.where(np.arange(d) < k, 1, 1e-3), 0 * two
     after = [*rows, one]
     before = rows if relation is ADD_REMOVE else [*rows, two]
     near, far = (mechanism.step_means(seen, np.array(x)) for x in (before, after))
@@ -109,7 +112,7 @@ def test_means_are_those_of_the_definition_and_noise_is_normal(relation):
     )
     if relation is ADD_REMOVE:
         assert means["first"][0, 21] == pytest.approx(40 * first * 2 / moved)
-    plan = mechanism._planned(*mechanism._first(seen["first"], 6, len(rows)))
+    plan = mechanism._plan(seen, 6, len(rows))
     assert plan.steps.all()
     factor = sqrt(4.18) if relation is REPLACE_ONE else sqrt(1.09)
     for step, share in enumerate(later):
