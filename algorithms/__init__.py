@@ -55,6 +55,7 @@ from dpaudit.algorithms.subspace.published_private_subspace import (
     PrivateSubspace,
     PublishedPrivateSubspace,
 )
+from dpaudit.algorithms.subspace.pure_residual_step import PureResidualStepPCA
 from dpaudit.algorithms.subspace.residual_step import ResidualStepPCA
 from dpaudit.algorithms.training.dp_sgd import DPSGD
 
@@ -100,6 +101,7 @@ __all__ = [
     "PublishedCoinPress",
     "PublishedDPPCA",
     "PublishedPrivateSubspace",
+    "PureResidualStepPCA",
     "RankKDPPCA",
     "ResidualStepPCA",
     "SeparateCovariance",

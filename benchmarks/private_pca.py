@@ -1,14 +1,15 @@
 """Errors of private PCA where it was poor: low rank, heavy tails, many columns.
 
-    python -m benchmarks.private_pca measure FILE [--sets 50] [--most 500]
-    python -m benchmarks.private_pca table FILE
+    python -m benchmarks.private_pca measure FILE [--sets 50] [--most 500] [--pure]
+    python -m benchmarks.private_pca table FILE [--pure]
 
 `measure` appends a line for each data set, and goes on where it was stopped (`--most`,
 `--longest`: no more columns, rows). All of it takes about two hours of a core, and 400
 sets of `--most 4` half an hour.
 Mechanisms see the same rows: clipped to the 95 % quantile of their lengths (which
 stands for a bound that is known), brought to length 1, or clipped to a private norm,
-which is paid for. Neighbours differ in one row, delta is 1e-6. An error is the sine of
+which is paid for. Neighbours differ in one row, delta is 1e-6, or 0 if `--pure` asks
+for what needs none: another FILE. An error is the sine of
 the largest angle to the components of the law; of the data of scikit-learn (centred,
 and scaled to variance 1 but for the digits) it is what the components leave of the
 variance that the best ones have.
@@ -28,8 +29,16 @@ from typing import Any
 import numpy as np
 
 from dpaudit import Relation
-from dpaudit.algorithms import GOEGaussian, ResidualStepPCA
-from dpaudit.algorithms.estimators.norm_quantile import GaussianNormQuantile
+from dpaudit.algorithms import (
+    GOEGaussian,
+    PureResidualStepPCA,
+    ResidualStepPCA,
+    SymmetrisedWishart,
+)
+from dpaudit.algorithms.estimators.norm_quantile import (
+    GaussianNormQuantile,
+    LaplaceNormQuantile,
+)
 from dpaudit.arrays import Array
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.gram import Gram, gram
@@ -42,11 +51,11 @@ from dpaudit.subspace import (
 EPSILONS, DELTA = (0.5, 1.0, 4.0), 1e-6
 LAWS = ("gauss", "t3", "low", "axes")
 REAL = ("digits", "cancer", "wine", "diabetes")
-OURS = tuple(
-    f"{name}/{how}"
-    for how in ("R95", "directions", "private")
-    for name in ("goe-gaussian", "residual-step-pca")
-)
+PAIRS = {
+    False: ("goe-gaussian", "residual-step-pca"),
+    True: ("symmetrised-wishart", "residual-step-pca-pure"),
+}
+"""Those without a delta, and others: noise on the second moment, and steps."""
 OPTIONS = {"relation": Relation.REPLACE_ONE, "row_norm": 1.0}
 SHARE = 0.025  # of a private norm: the default of the estimator
 
@@ -93,7 +102,15 @@ def real(name: str) -> Array:
     return np.asarray(rows if name == "digits" else rows / rows.std(axis=0))
 
 
-def released(rows: Array, k: int, rng: Any) -> Iterator[tuple[str, Array]]:
+def ours(pure: bool) -> list[str]:
+    """Return the names of what is compared."""
+    bounds = ("R95", "directions", "private")
+    return [f"{name}/{how}" for how in bounds for name in PAIRS[pure]]
+
+
+def released(
+    rows: Array, k: int, rng: Any, pure: bool = False
+) -> Iterator[tuple[str, Array]]:
     """Yield the name of each mechanism, and the basis that it releases."""
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     bounds = {"R95": np.maximum(lengths, np.quantile(lengths, 0.95))}
@@ -103,50 +120,68 @@ def released(rows: Array, k: int, rng: Any) -> Iterator[tuple[str, Array]]:
         found = gram(seen)
         yield f"without noise/{how}", top_components(found.moment, k)
         for epsilon in EPSILONS:
-            bases = both(seen, found, k, gaussian_mu(epsilon, DELTA), rng)
+            spent = epsilon if pure else gaussian_mu(epsilon, DELTA)
+            bases = both(seen, found, k, spent, rng, pure)
             for name, basis in bases.items():
                 yield f"{name}/{how}/{epsilon:g}", basis
     for epsilon in EPSILONS:
-        mu = gaussian_mu(epsilon, DELTA)
-        for name, quantile in (("goe-gaussian", 0.5), ("residual-step-pca", None)):
-            norm = GaussianNormQuantile.from_mu(
-                sqrt(SHARE) * mu, relation=OPTIONS["relation"], quantile=quantile
-            ).norm(rows, None, rng=rng)
+        spent = epsilon if pure else gaussian_mu(epsilon, DELTA)
+        for name, quantile in zip(PAIRS[pure], (0.5, None), strict=True):
+            options: dict[str, Any] = {"relation": OPTIONS["relation"]}
+            options["quantile"] = quantile
+            search = (
+                LaplaceNormQuantile.calibrated(SHARE * spent, **options)
+                if pure
+                else GaussianNormQuantile.from_mu(sqrt(SHARE) * spent, **options)
+            )
+            norm = search.norm(rows, None, rng=rng)
             seen = rows * (1 / np.maximum(lengths, norm))[:, np.newaxis]
-            bases = both(seen, gram(seen), k, sqrt(1 - SHARE) * mu, rng)
+            left = (1 - SHARE if pure else sqrt(1 - SHARE)) * spent
+            bases = both(seen, gram(seen), k, left, rng, pure)
             yield f"{name}/private/{epsilon:g}", bases[name]
 
 
-def both(rows: Array, found: Gram, k: int, mu: float, rng: Any) -> dict[str, Array]:
-    """Return the bases that both mechanisms release of rows of length 1."""
-    goe = GOEGaussian.from_mu(mu, **OPTIONS)
-    release = goe.draw_from(found.moment, 1, rng=rng)[0]
-    first = goe.components(release, k)
-    return {
-        "goe-gaussian": first,
-        "residual-step-pca": stepped(rows, found, k, mu, rng),
-    }
+def both(
+    rows: Array, found: Gram, k: int, spent: float, rng: Any, pure: bool
+) -> dict[str, Array]:
+    """Return the bases that both mechanisms release of rows of length 1.
+
+    Spent is the mu of Gaussian DP, or a pure epsilon.
+    """
+    noisy = (
+        SymmetrisedWishart.calibrated(spent, **OPTIONS)
+        if pure
+        else GOEGaussian.from_mu(spent, **OPTIONS)
+    )
+    release = noisy.draw_from(found.moment, 1, rng=rng)[0]
+    bases = noisy.components(release, k), stepped(rows, found, k, spent, rng, pure)
+    return dict(zip(PAIRS[pure], bases, strict=True))
 
 
-def stepped(rows: Array, found: Gram, k: int, mu: float, rng: Any) -> Array:
+def stepped(
+    rows: Array, found: Gram, k: int, spent: float, rng: Any, pure: bool = False
+) -> Array:
     """Return a release of residual steps, given the second moment."""
-    mechanism = ResidualStepPCA.from_mu(mu, n_components=k, **OPTIONS)
+    make: Any = PureResidualStepPCA.calibrated if pure else ResidualStepPCA.from_mu
+    mechanism = make(spent, n_components=k, **OPTIONS)
     return np.asarray(mechanism._run(rows, 1, rng, found)[2][0])
 
 
-def measured(law: str, n: int, d: int, k: int, number: int) -> dict[str, float]:
+def measured(
+    law: str, n: int, d: int, k: int, number: int, pure: bool
+) -> dict[str, float]:
     """Return the errors on one data set."""
     seed = [*map(ord, law), n, d, k, number]
     rng = np.random.default_rng(seed)
     if law in REAL:
         rows = real(law)
         moment = rows.T @ rows
-        bases = released(rows, k, rng)
+        bases = released(rows, k, rng, pure)
         errors = {x: 1 - float(captured_variance_share(v, moment)) for x, v in bases}
     else:
         rows = rows_of(law, n, d, k, rng)
         axes = np.eye(d)[:, :k]
-        bases = released(rows, k, rng)
+        bases = released(rows, k, rng, pure)
         errors = {x: float(largest_principal_angle_sine(v, axes)) for x, v in bases}
     return {name: float(f"{error:.4g}") for name, error in errors.items()}
 
@@ -160,40 +195,42 @@ def read(path: Path) -> dict[tuple[Any, ...], list[dict[str, float]]]:
     return found
 
 
-def measure(path: Path, sets: int, most: int, longest: int) -> None:
+def measure(path: Path, sets: int, most: int, longest: int, pure: bool) -> None:
     """Append what is missing."""
     done = {cell: len(lines) for cell, lines in read(path).items()}
     for reached in range(10, sets + 10, 10):
         for cell in cells(most, longest):
             for number in range(done.get(cell, 0), min(reached, sets)):
-                line = json.dumps({"cell": cell, "errors": measured(*cell, number)})
+                errors = measured(*cell, number, pure)
+                line = json.dumps({"cell": cell, "errors": errors})
                 with path.open("a", encoding="utf-8") as file:
                     file.write(line + "\n")
                 done[cell] = number + 1
 
 
-def factors(lines: list[dict[str, float]], epsilon: float) -> list[float]:
-    """Return what GOE noise at R95 errs, and over it PCA without noise; its gains.
+def factors(lines: list[dict[str, float]], epsilon: float, pure: bool) -> list[float]:
+    """Return what noise on A at R95 errs, and over it PCA without noise; its gains.
 
-    Of the medians over data sets: how many times less each of our other ways errs, and
-    the best of these, chosen in hindsight.
+    A is the second moment. Of the medians over data sets: how many times less each of
+    our other ways errs, and the best of these, chosen in hindsight.
     """
-    names = ["without noise/R95", *(f"{each}/{epsilon:g}" for each in OURS)]
+    names = ["without noise/R95", *(f"{x}/{epsilon:g}" for x in ours(pure))]
     bare, today, *others = (float(np.median([x[y] for x in lines])) for y in names)
     gains = [today / x for x in others]
     return [today, bare / today, *gains, max(gains)]
 
 
-def table(path: Path) -> None:
+def table(path: Path, pure: bool) -> None:
     """Print cells; then rows for a page: by law, d and n, and by law.
 
     These have geometric means over cells, with the least in brackets.
     """
-    print("law n d k epsilon | sets, today, without noise over it | times", *OURS[1:])
+    others = ours(pure)[1:]
+    print("law n d k epsilon | sets, today, without noise over it | times", *others)
     groups: dict[tuple[str, ...], list[list[float]]] = {}
     for (law, n, d, k), lines in read(path).items():
         for epsilon in EPSILONS:
-            today, bare, *gains = factors(lines, epsilon)
+            today, bare, *gains = factors(lines, epsilon, pure)
             shown = " ".join(f"{x:.2f}" for x in gains)
             print(law, n, d, k, f"{epsilon:g} | {len(lines)}", end=" ")
             print(f"{today:.4f} {bare:.3f} | {shown}")
@@ -202,7 +239,7 @@ def table(path: Path) -> None:
                 kinds.append((law, "all, where noise is half", ""))
             for kind in kinds:
                 groups.setdefault(kind, []).append([1 / bare, *gains])
-    print("| rows | d | n | noise |", " | ".join([*OURS[1:], "best"]), "|")
+    print("| rows | d | n | noise |", " | ".join([*others, "best"]), "|")
     for kind, cells_of_it in groups.items():
         means = np.exp(np.mean(np.log(cells_of_it), axis=0))
         least = np.min(cells_of_it, axis=0)
@@ -218,10 +255,11 @@ def main() -> None:
     parser.add_argument("--sets", type=int, default=50)
     parser.add_argument("--most", type=int, default=500, help="columns")
     parser.add_argument("--longest", type=int, default=100_000, help="rows")
+    parser.add_argument("--pure", action="store_true", help="without a delta")
     given = parser.parse_args()
     if given.command == "measure":
-        measure(given.file, given.sets, given.most, given.longest)
-    table(given.file)
+        measure(given.file, given.sets, given.most, given.longest, given.pure)
+    table(given.file, given.pure)
 
 
 if __name__ == "__main__":

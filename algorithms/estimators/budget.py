@@ -36,6 +36,7 @@ from dpaudit.algorithms.estimators.private_mean import (
     LaplaceMean,
     MeanMechanism,
 )
+from dpaudit.algorithms.subspace.residual_plan import StepsOnResiduals
 from dpaudit.algorithms.subspace.residual_step import ResidualStepPCA
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.mechanism import HasComponents
@@ -181,7 +182,8 @@ class Budget(Checked):
         norm: NormQuantile | None = None
         if self.norm_share:
             share = self.norm_share * self.epsilon
-            norm = LaplaceNormQuantile.calibrated(share, **self._of_norm())
+            steps = isinstance(mechanism, StepsOnResiduals)
+            norm = LaplaceNormQuantile.calibrated(share, **self._of_norm(steps))
             epsilon += share
         if self.mean_share:
             share = self.mean_share * self.epsilon

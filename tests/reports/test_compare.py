@@ -612,7 +612,7 @@ def test_components_without_a_gap_after_them_are_said_not_to_be_unique():
 # -- files that are read in blocks
 
 
-READERS = {*suitable(SETTING)} - {"residual-step-pca", "exponential-pca-gibbs"}
+READERS = {x for x in suitable(SETTING) if "residual" not in x and "gibbs" not in x}
 
 
 @pytest.mark.parametrize("name", sorted(READERS))

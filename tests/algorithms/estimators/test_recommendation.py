@@ -152,6 +152,19 @@ def test_errors_without_a_bound_are_those_of_fits(name, delta, relation):
     assert same.error == pytest.approx(choice.error, rel=0.01)  # no row is as long
 
 
+def test_pure_steps_are_told_beside_the_ranks_where_there_is_no_delta():
+    known = {"d": 6, "k": 2, "n": 20_000, "epsilon": 1.0}
+    known["spectrum"] = [0.3, 0.2, 0.001]
+    without = recommend(**known, delta=0.0)
+    (told,) = (x for x in without.notes if x.startswith("not ranked"))
+    (alone,) = recommend(**known, delta=0.0, among={"residual-step-pca-pure"}).choices
+    assert f"residual-step-pca-pure, which on normal rows errs {alone.error:g}" in told
+    assert alone.error < without.choices[0].error / 2
+    for found in (without, recommend(**known, delta=1e-6)):
+        assert alone.mechanism not in {x.mechanism for x in found.choices}
+    assert not [x for x in found.notes if "pure" in x]
+
+
 def test_where_a_bound_is_loose_none_is_the_better_choice_and_it_says_so():
     known = {"d": 12, "k": 2, "n": 20_000, "epsilon": 1.0, "delta": 1e-6}
     known |= {"spectrum": [0.3, 0.2, 0.05]}
