@@ -275,7 +275,7 @@ class AuditState:
                 self._report(asked, arm, -math.inf, 0)
                 if self._search.live:
                     return
-                if self._search.searching:
+                if self._search.searching and "the mechanism returns" not in str(error):
                     error.args = (_REFUSED.format(error),)
                 raise
             self._pair_audits[arm] = pair_audit

@@ -34,6 +34,9 @@ def clipped(df):
 def fitted(X, y, epsilon):
     return X.sum() + y.sum()
 
+def lazy(df):
+    yield df["age"].sum()
+
 def other_way_round(prng, data):
     return data.sum() + prng.laplace()
 
@@ -154,10 +157,9 @@ test_what_is_not_said_is_asked_for_in_one_sentence = refused(
         ("first_command:count", "--epsilon", "1", *DOMAIN): "needs --set lower=VALUE",
         ("first_command:fitted", "--epsilon", "1"): "fitted takes y beside its rows: "
         "audit a function of one dataset, as lambda data: fitted(data[:, :-1], data[:,",
-        (
-            "first_command:other_way_round",
-        ): "takes no dataset: its first parameter must "
-        "be one, got other_way_round(prng, data)",
+        ("first_command:other_way_round",): "takes no dataset: its first parameter "
+        "must be one, got other_way_round(prng, data)",
+        ("first_command:lazy", *DOMAIN, "--epsilon", "1"): "its vars())\n",
         # It has an epsilon of its own.
         ("first_command:rare",): 'needs --domain "list of 0.0..1.0", what',
         ("nowhere.py:f",): "there is no file 'nowhere.py'",

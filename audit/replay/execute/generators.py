@@ -244,6 +244,7 @@ def standing(
         if id(value) not in made:
             seed = _seed_of(value)
             given = _is_given(seed, [each for each, _ in found])
+            given &= value is not np.random.mtrand._rand  # as laws of SciPy hold it
             why = _COPIED if seeds[seed] > 1 else _SEEDED if given else ""
             why = why.format(place[1])
             made[id(value)] = _recorder(value, rng, _FIRST + len(made), why)

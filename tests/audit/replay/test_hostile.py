@@ -33,7 +33,7 @@ HELD = [
 ]
 WRITTEN = np.random.default_rng(122807528840384100672342137672332424406)
 BY_NAME, MADE_BY_NAME = np.random.laplace, np.random.default_rng
-COIN_BY_NAME = random.random
+COIN_BY_NAME, LAW_BY_NAME = random.random, scipy.stats.laplace
 
 
 def total(x):
@@ -254,6 +254,15 @@ def test_a_failure_beside_draws_of_numpys_own_generator_is_a_proof():
         "an exception: ZeroDivisionError on D and a number on D', whatever the noise is"
     )
     assert (finding.kind, finding.message) == ("structure", f"the release is {told}")
+
+
+def test_laws_of_scipy_draw_from_numpys_own_generator_seeded_before_or_not():
+    def noisy(x):
+        return total(x) + LAW_BY_NAME.rvs(scale=1.0)
+
+    FunctionMechanism(noisy).release(PAIR.data, rng=np.random.default_rng(0))
+    assert replay(noisy, pair=PAIR, claim=PureDP(1.0)).verdict == "NOT_REFUTED"
+    assert replay(noisy, pair=PAIR, claim=PureDP(0.9)).proof
 
 
 def test_long_releases_are_told_where_they_part():
