@@ -50,8 +50,8 @@ mean is at most the arithmetic one. So keep a Wishart matrix with the probabilit
 prod (h_i + h_j) k/(2 tr H). That hangs on its direction alone, and neither law's
 direction on its trace: H/tr H then has the law wanted. If m < k, B^T is drawn.
 
-Few are kept where k^3/m is large (k <= m): at 64 one in a thousand. Beyond that draws
-are refused.
+Few are kept where k^3/m is large (k <= m): at 100 from one in 300 (many columns) to one
+in 80,000 (k = m = 10), which takes half a second. Beyond that draws are refused.
 
 **Utility.** Two draws of half of epsilon each are worth one of epsilon/sqrt(2): so much
 is lost in step 3, against `symmetrised-wishart`. Where V is found, the largest singular
@@ -93,7 +93,7 @@ from dpaudit.validation import Count, Fraction, Positive
 __all__ = ["PureResidualStepPCA"]
 
 _COUNT = 0.05  # of e_1, for the number of rows
-_HARDEST = 64  # k^3/m, for which directions are drawn
+_HARDEST = 100  # k^3/m, for which directions are drawn
 _FEWEST, _NUMBERS = 8, 2**18  # proposals, and numbers in those, at a time
 
 

@@ -246,7 +246,7 @@ def test_blocks_and_repeated_rows_are_the_rows_put_together():
 
 test_what_no_data_could_mend_is_refused = refused(
     ({"share": 1.0}, np.ones((5, 2)), "share must be"),
-    ({"n_components": 10}, np.ones((5, 20)), "from half of the 20 columns"),
+    ({"n_components": 11}, np.ones((5, 24)), "from half of the 24 columns"),
     ({"n_components": 3}, np.ones((5, 2)), "at most the length of a row, 2"),
     ({}, iter([np.ones((5, 2))]), "readable more than once"),
     by=lambda fields, rows: PureResidualStepPCA.calibrated(
