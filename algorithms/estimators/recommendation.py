@@ -62,7 +62,7 @@ _ROWS = (
 )
 _ASIDE = (
     "not ranked: {}, which on normal rows errs {:g} ({:g} to {:g}); near a subspace it "
-    "is often far better, and where it finds nothing it loses up to 1.4 times"
+    "is often far better, and where it finds nothing it loses about 1.4 times"
 )
 _UNBOUNDED = (
     "without a bound rows are clipped to a private norm, or brought to length 1 "

@@ -3,7 +3,9 @@ r"""Residual steps without a delta: Wishart noise, then that of a cross moment's
 Source: dpaudit. The steps are those of `dpaudit.algorithms.subspace.residual_step`,
 which has the words and the prior work. Epsilons add up, so there is one step only, and
 its noise is that of the K-norm mechanism (Hardt, Talwar, *On the geometry of
-differential privacy*, STOC 2010).
+differential privacy*, STOC 2010), with the nuclear norm, as d'Orsi and Novikov have it
+for the second moment (*On purely private covariance estimation*, ALT 2026). We know of
+no earlier publication of that for residuals, nor of the draws below.
 
 In units of R, with e_1 a share of epsilon, and e_2 the rest:
 
@@ -31,8 +33,12 @@ difference is at most 2, and numbers differ by at most 1, so q is at most 1. It 
 norm, so that the loss at any Z, e_2 (q(Z + D) - q(Z)), is at most e_2 q(D) <= e_2. Each
 mechanism may depend on the outputs before it (Dwork, Roth 2014, Theorem 3.16), so all
 that is ever released is e_1 + e_2 = epsilon-DP; the output is a function of it. QED. No
-smaller epsilon holds of that: on `worst_case` each part of the loss comes as near to
-its own as one likes, with positive probability.
+smaller epsilon holds of that, by `worst_case`. ADD_REMOVE: e_1 is lost wherever the
+noise of N_1 is positive semi-definite, and among that is some which leaves V in its
+place, where q(D) = 1. REPLACE_ONE: N_1 loses nearly e_1 where its noise is a large
+multiple of what has moved. That turns V and lifts what is inside of it, so that C,
+which is at most 1/2, would leave nothing of the response; so step 3 follows, and loses
+nearly e_2 in the same way. (By continuity all of this has positive probability.)
 
 **How Z is drawn.** If G has a gamma law of shape D + 1, D = (d - k) k + 1, and U is
 uniform in {q <= 1}, then Z = G U (Hardt, Talwar 2010). That body is a product: of an
@@ -50,13 +56,13 @@ mean is at most the arithmetic one. So keep a Wishart matrix with the probabilit
 prod (h_i + h_j) k/(2 tr H). That hangs on its direction alone, and neither law's
 direction on its trace: H/tr H then has the law wanted. If m < k, B^T is drawn.
 
-Few are kept where k^3/m is large (k <= m): at 100 from one in 300 (many columns) to one
+Few are kept where k^3/m is large (k <= m): at 100 from one in 500 (many columns) to one
 in 80,000 (k = m = 10), which takes half a second. Beyond that draws are refused.
 
 **Utility.** Two draws of half of epsilon each are worth one of epsilon/sqrt(2): so much
-is lost in step 3, against `symmetrised-wishart`. Where V is found, the largest singular
-value of the noise of B is about what that of A would have for all of epsilon if C is
-1/2, so that nothing is clipped, and falls with C: docs/choosing.md#without-a-delta.
+is lost in step 3, against `symmetrised-wishart`. The noise of B is about sqrt(8) C
+times that which A would have there for all of epsilon: sqrt(2) times where C is 1/2, so
+that nothing is clipped. What comes of it: docs/choosing.md#without-a-delta.
 """
 
 from dataclasses import dataclass
@@ -252,7 +258,7 @@ class PureResidualStepPCA(StepsOnResiduals, PureCalibrated):
         )
 
     def _deviation(self, dimension: int) -> float:
-        """Return the deviation of the noise in an entry of B, over C: about that."""
+        """Return about the deviation of an entry of B, over C; less in few columns."""
         longer = max(dimension - self.n_components, self.n_components)
         return self._stepped * sqrt(longer) / self._rest
 
