@@ -1,11 +1,9 @@
 """Numbers with noise where an array of another library than NumPy is expected.
 
-**Rounding.** A sum in single precision is off by many units in its last place. So
-whatever has met an array of less than double precision may be off by 8 of these, of the
-largest number, which is taken off distances (`dpaudit.audit.replay.follow.draws`).
+**Rounding.** Whatever has met an array of less than double precision may be off, as
+`dpaudit.audit.replay.follow.looked.Looked.rounded` has it.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -16,9 +14,6 @@ from dpaudit.audit.replay.follow.looked import Composed
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, numeric
 
 __all__ = ["Held", "note_rounding"]
-
-_UNITS = 8.0  # in the last place: what many operations leave
-_FARTHEST = 40.0  # scales, beyond which no draw lies
 
 
 class Held(Composed):
@@ -69,17 +64,9 @@ class Held(Composed):
 
 def note_rounding(result: Any, parts: list[Any], eps: float) -> None:
     """Note by how much numbers may be off, whose type has steps of `eps` at 1."""
-    if not isinstance_tracked(result) or eps <= np.finfo(np.float64).eps:
-        return
-    with np.errstate(all="ignore"):
-        size = float(np.abs(result.coef).sum(axis=1).max(initial=0.0)) * _FARTHEST
-        for each in (result, *parts):
-            mean = numeric(each.centre if isinstance_tracked(each) else each)
-            if mean is not None:
-                size = max(size, float(np.max(np.abs(mean), initial=0.0)))
-    off = _UNITS * eps * size
-    draws = result.tape.draws
-    draws.rough = max(draws.rough, off if math.isfinite(off) else 0.0)
+    if isinstance_tracked(result):
+        means = (each.centre if isinstance_tracked(each) else each for each in parts)
+        result.rounded(eps, *map(numeric, means))
 
 
 def _within(value: Any, asks: bool) -> Any:

@@ -30,6 +30,7 @@ __all__ = ["arithmetic", "matrix_product", "no_kernel", "over_reals", "sums"]
 
 _ENOUGH = 4  # rows that are tried first, in multiples of the columns
 _SMALLEST = 1e-9  # relative eigenvalue of A^T A, of what counts as without a kernel
+_SINGLE = (np.float32, np.float16)
 _MOST_TRIED = 100  # dimensions in which it is tried whether a map has a kernel
 
 
@@ -37,7 +38,20 @@ _numbers = partial(numeric, among="fiubc")
 
 
 def arithmetic(ufunc: Any, left: Any, right: Any = None, *more: Any) -> Any:
-    """Return the result of a function that keeps the form, else NotImplemented."""
+    """Return the result of a function that keeps the form, else NotImplemented.
+
+    With numbers in single precision, a noisy number is one, too, as Python's are, and
+    so are noisy arrays if some were made to be.
+    """
+    made = _made(ufunc, left, right)
+    for value, other in ((left, right), (right, left)):
+        if type(other) in _SINGLE or getattr(other, "dtype", None) in _SINGLE:
+            if isinstance_tracked(made) and (not value.ndim or made.tape.draws.rough):
+                made.rounded(float(np.finfo(other.dtype).eps), _numbers(other))
+    return made
+
+
+def _made(ufunc: Any, left: Any, right: Any) -> Any:
     if ufunc is np.negative:
         return _scaled(left, np.array(-1.0))
     if ufunc in (np.positive, np.conjugate):

@@ -4,6 +4,7 @@ Draws that are known by now are part of the ordinary numbers; what is an image o
 something else is looked at there; choices are decided.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -16,6 +17,9 @@ from dpaudit.audit.replay.follow.draws import Terms
 from dpaudit.audit.replay.laws.coded import lattice_of
 
 __all__ = ["Arithmetic", "Composed", "Looked"]
+
+_UNITS = 8.0  # in the last place: what many operations leave
+_FARTHEST = 40.0  # scales, beyond which no draw lies
 
 
 class Arithmetic(NDArrayOperatorsMixin):
@@ -151,6 +155,24 @@ class Looked:
     def noisy(self) -> bool:
         """Whether there is any noise in it."""
         return self.terms.any
+
+    def rounded(self, eps: float, *means: Any) -> Any:
+        """Note by how much its type, with steps of `eps` at 1, may be off; return it.
+
+        A sum in single precision is off by many units in its last place: by 8 of these,
+        of the largest number, here or among `means`, which is taken off distances.
+        """
+        if eps > np.finfo(np.float64).eps:
+            terms = self.terms
+            coef = self.coef if terms.block is None else np.array([[terms.factor]])
+            with np.errstate(all="ignore"):
+                size = float(np.abs(coef).sum(axis=1).max(initial=0.0)) * _FARTHEST
+                for mean in (self.centre, *means):
+                    if mean is not None:
+                        size = max(size, float(np.max(np.abs(mean), initial=0.0)))
+            off, draws = _UNITS * eps * size, self.tape.draws
+            draws.rough = max(draws.rough, off if math.isfinite(off) else 0.0)
+        return self
 
     def settle(self) -> None:
         """Make draws that are known by now part of the ordinary numbers."""

@@ -221,10 +221,10 @@ class Tracked(Looked, Arithmetic):
         kind = np.dtype(dtype).kind
         if kind == "c":
             return self * (1 + 0j)
-        # Over the real numbers the first is nothing, over integers the second.
-        same = kind == "f" and not self.is_complex
-        if same or (kind in "iu" and self.is_alone and self.on_lattice()):
-            return self.copy()
+        if kind == "f" and not self.is_complex:
+            return self.copy().rounded(float(np.finfo(dtype).eps))
+        if kind in "iu" and self.is_alone and self.on_lattice():
+            return self.copy()  # over integers it is nothing
         if kind in "iu" and self.tape.mode.keeps and not self.is_complex:
             whole: Any = np.trunc(self)
             return whole if type(whole) is Tracked else whole.astype(dtype)

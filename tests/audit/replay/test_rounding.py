@@ -69,6 +69,34 @@ def test_what_is_larger_than_that_does(mechanism):
     assert result.loss == pytest.approx(1.0, abs=1e-4)
 
 
+def single(x):
+    return x.astype(np.float32).sum()
+
+
+SINGLE = {
+    "sum": lambda x, rng: single(x) + rng.laplace(),
+    "difference": lambda x, rng: rng.laplace() - single(x),
+    "in place": lambda x, rng: np.float32(7) + (single(x) + rng.laplace()),
+    "a ufunc": lambda x, rng: np.add(single(x), rng.laplace()),
+    "an array": lambda x, rng: np.array([single(x)]) + rng.laplace(),
+    "half": lambda x, rng: np.float16(len(x)) + rng.laplace(scale=0.5),
+    "cast": lambda x, rng: (
+        np.array([single(x)]) + 9 + rng.laplace(size=1).astype(np.float32)
+    ).sum() * np.float32(3),
+}
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_single_precision_is_followed(name):
+    pair = Pair(rows(0.3, 0.7), rows(0.3, 0.7, 1.0))
+    options = {"pair": pair, "claim": PureDP(0.6), "budget": 2}
+    result = replay(SINGLE[name], **options)
+    assert (str(result.verdict), result.proof) == ("REFUTED", True), str(result)
+    right = replay(SINGLE[name], **options | {"claim": PureDP(2.0)})
+    assert str(right.verdict) == "NOT_REFUTED"
+    assert len(right.findings) == 0
+
+
 @pytest.mark.parametrize(
     "left",
     [
