@@ -57,6 +57,7 @@ _PLANNED, _PLANNED_BESIDE = 40, 16
 # past, for the bounds alone.
 _HOPELESS = 2.0
 _REFUSED = "{}; so on every pair tried: name columns, ranges and form that it takes"
+_NOT_OF_ROWS = ("the mechanism returns", "a hint rng")
 # Rounds on a pair that is new to a long search are no smaller than this share of it.
 _LEAST_SHARE = 1 / 20
 # What is kept of a state between two rounds, beside its trail.
@@ -275,7 +276,8 @@ class AuditState:
                 self._report(asked, arm, -math.inf, 0)
                 if self._search.live:
                     return
-                if self._search.searching and "the mechanism returns" not in str(error):
+                own = any(word in str(error) for word in _NOT_OF_ROWS)
+                if self._search.searching and not own:
                     error.args = (_REFUSED.format(error),)
                 raise
             self._pair_audits[arm] = pair_audit

@@ -75,11 +75,11 @@ _UNUSED = (
     "the mechanism does not use its rng: its releases are constant, or draw randomness "
     "from elsewhere"
 )
-
 _KEPT = (
     "the mechanism keeps noise that its first call drew, or what it computed there (in "
     "a cache, an attribute, or a name of its module): its releases are not independent"
 )
+_OTHER = "; a hint rng: random.Random, or numpy.random.RandomState, asks for another"
 _SHARED = (
     "releases of one batched draw resemble each other more than those of another one: "
     "they share noise, so that they are fewer independent releases than they seem"
@@ -293,8 +293,9 @@ class Sampler:
         except BaseException as error:
             if raised_by_signal(error):
                 raise
+            lacks = isinstance(getattr(error, "obj", None), np.random.Generator)
             with suppress(Exception):  # an error may fail to say what it is
-                return f" ({error})" if str(error) else ""
+                return f" ({error}{_OTHER * lacks})" if str(error) else ""
         return ""
 
     def _unit(self, size: int) -> int:

@@ -1,30 +1,30 @@
 """Random streams that do not depend on who draws from them, or in which order.
 
 Every stream is derived from the user's seed and a key that says what the numbers are
-for, so a result is the same for one worker or eight and an interrupted run resumes
-with the very numbers that it would have drawn.
+for. So one worker or eight get the same result, and a resumed run the same.
 
-A generator comes with a seed sequence, from which other libraries may be seeded. Most
-are asked for nothing but the words that begin the stream, and to make one takes longer
-than many a release: so it is made only if more is asked for.
+A generator comes with a seed sequence, from which other libraries may be seeded. To
+make one takes longer than many a release: so it is made only if it is asked for more
+than the words that begin the stream.
 
 An audit calls ``function(data, rng)`` with a stream. A function as people write it may
-as well take its generator under a name, or a seed, or neither, and draw from
+as well take a generator by a name or a hint, or a seed, or neither, and draw from
 `numpy.random`, `random`, or a generator that it makes without a seed: these are seeded
 for every release, from the generator of the audit, so that releases are independent and
 come out again. A seed whose default is a number stays that number, as for all callers:
-all releases then have the same noise, which hides nothing. What draws from the system
-cannot be seeded, and may say so by an attribute ``seedable`` that is False.
+all releases then have the same noise. What draws from the system cannot be seeded, and
+may say so by an attribute ``seedable`` that is False.
 """
 
 import random
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from inspect import Parameter, signature
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,7 @@ _WORDS = 4  # of 64 bits, which begin a stream of PCG64
 # NumPy's stubs know no other seed sequences than its own.
 _PCG64: Any = PCG64
 _GENERATORS = ("rng", "generator", "prng", "random_generator", "gen", "np_random")
+_HINTED = re.compile(r"\b(RandomState|(?:System)?Random)\b")
 _SEEDS = ("seed", "random_state", "random_seed")
 _PRIVACY = ("epsilon", "eps", "delta", "rho", "mu", "sigma", "scale", "sensitivity")
 _OF_ROWS = ("y", "Y", "y_train", "label", "labels", "target", "targets")
@@ -104,9 +105,8 @@ def streams(seed: int, *key: int, first: int, count: int) -> Iterator[Generator]
         source = Philox(SeedSequence(seed, spawn_key=name[1]))
         words = source.random_raw(_BLOCK * _WORDS).reshape(_BLOCK, _WORDS)
         place = max(first - start, 0)
-        for row in words[place : end - start]:
-            yield Generator(_PCG64(_Seeds(row, name, (place,))))
-            place += 1
+        for number, row in enumerate(words[place : end - start], place):
+            yield Generator(_PCG64(_Seeds(row, name, (number,))))
 
 
 class _Seeds(ISpawnableSeedSequence):
@@ -170,9 +170,8 @@ def position(rng: Generator) -> object:
     False
     """
     seeds = rng.bit_generator.seed_seq
-    if isinstance(seeds, _Seeds):
-        return rng.bit_generator.state, seeds.asked
-    return rng.bit_generator.state, getattr(seeds, "n_children_spawned", 0)
+    asked = "asked" if isinstance(seeds, _Seeds) else "n_children_spawned"
+    return rng.bit_generator.state, getattr(seeds, asked, 0)
 
 
 def draw_seed(rng: Generator) -> int:
@@ -238,12 +237,13 @@ class FunctionMechanism:
     def release(self, data: Any, *, rng: np.random.Generator) -> Any:
         """Return one release."""
         name, kind = self._way
-        if kind == "generator":
-            return self.function(data, **self.given, **{name: rng})
-        if kind == "seed":
-            return self.function(data, **self.given, **{name: draw_seed(rng)})
         if kind == "second":
             return self.function(data, rng, **self.given)
+        if kind:
+            kinds: Any = {"seed": int, "RandomState": np.random.RandomState}
+            made = None if kind == "generator" else kinds.get(kind, random.Random)
+            source = rng if made is None else made(draw_seed(rng))
+            return self.function(data, **self.given, **{name: source})
         with _seeded(rng):
             return self.function(data, **self.given)
 
@@ -256,17 +256,15 @@ class FunctionMechanism:
         InputError
             As for the class.
         """
-        if type(function) in (FunctionType, partial):  # which are equal to none other
-            return _known(function)
-        return _called(function)
+        known = type(function) in (FunctionType, partial)  # which are equal to no other
+        return _known(function) if known else _called(function)
 
     @staticmethod
     def written(mechanism: Any) -> Any:
         """Return the function that is called in the end; another mechanism as it is."""
-        if isinstance(mechanism, partial):
-            return FunctionMechanism.written(mechanism.func)
-        if isinstance(mechanism, FunctionMechanism):
-            return FunctionMechanism.written(mechanism.function)
+        while isinstance(mechanism, partial | FunctionMechanism):
+            below = "func" if isinstance(mechanism, partial) else "function"
+            mechanism = getattr(mechanism, below)
         return mechanism
 
     @staticmethod
@@ -313,8 +311,13 @@ def _randomness(
     if not parameters or parameters[0].kind is Parameter.VAR_POSITIONAL:
         return "", "second"  # nobody knows what it takes
     rest = [each for each in parameters[1:] if each.name not in given]
+    rest = [each for each in rest if type(each.default) is not ModuleType]  # seeded
     for each in rest:
-        if each.name in _GENERATORS or "Generator" in str(each.annotation):
+        named, hint = each.name in _GENERATORS, str(each.annotation)
+        told = _HINTED.search(hint + str(type(each.default)) * named)
+        if told and "Generator" not in hint and each.kind is not _POSITIONAL[0]:
+            return each.name, told[0]
+        if named or "Generator" in hint:
             beside = each is parameters[1] and each.kind in _POSITIONAL
             return each.name, "second" if beside else "generator"
     for each in rest:
@@ -323,9 +326,9 @@ def _randomness(
     needed = [each for each in rest if _is_needed(each)]
     if any(each.kind is Parameter.VAR_POSITIONAL for each in rest[:1]):
         return "", "second"
-    if needed and needed == parameters[1:2] and needed[0].kind in _POSITIONAL:
-        if needed[0].name not in (*_PRIVACY, *_OF_ROWS):
-            return needed[0].name, "second"
+    second = [each for each in parameters[1:2] if each.kind in _POSITIONAL]
+    if needed and needed == second and needed[0].name not in (*_PRIVACY, *_OF_ROWS):
+        return needed[0].name, "second"
     return "", ""
 
 
@@ -344,19 +347,17 @@ def parameters_of(function: Any) -> list[Parameter]:
     TypeError, ValueError
         If they are not known.
     """
-    layer = function
-    while isinstance(layer, FunctionType | MethodType) and hasattr(
-        layer, "__wrapped__"
-    ):
-        own = list(signature(layer, follow_wrapped=False).parameters.values())
+    top = function
+    while isinstance(top, FunctionType | MethodType) and hasattr(top, "__wrapped__"):
+        own = list(signature(top, follow_wrapped=False).parameters.values())
         generators = {each.name for each in own} & {*_GENERATORS}
         if generators or not any(each.kind in _MANY for each in own):
             return own
-        below: Any = getattr(layer, "__wrapped__")  # noqa: B009
-        if isinstance(layer, MethodType) and hasattr(below, "__get__"):
-            below = below.__get__(layer.__self__)
-        layer = below
-    return list(signature(layer).parameters.values())
+        below: Any = getattr(top, "__wrapped__")  # noqa: B009
+        if isinstance(top, MethodType) and hasattr(below, "__get__"):
+            below = below.__get__(top.__self__)
+        top = below
+    return list(signature(top).parameters.values())
 
 
 def _parameters(function: Any) -> list[Parameter]:

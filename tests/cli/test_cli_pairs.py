@@ -56,6 +56,18 @@ def test_a_pair_says_the_relation_of_a_search(folder):
     assert json.loads(done.stdout)["relation"] == "add-remove"
 
 
+def test_a_tuple_of_two_datasets_is_a_pair_with_a_relation(folder):
+    with open("own_mechanism.py", "a") as module:
+        module.write("TEXTS, ONE = ('ab', 'abc'), ('ab',)\n")
+        module.write("def size(data, rng):\n    return len(data) + rng.laplace()\n")
+    audit = ("audit", "own_mechanism:size", "--epsilon", "0.5", "--pair")
+    done = run(*audit, "own_mechanism:TEXTS", "--relation", "add-remove", "--json")
+    assert done.exit_code == 1
+    assert json.loads(done.stdout)["loss"] == pytest.approx(1.0)
+    assert "--relation is needed" in run(*audit, "own_mechanism:TEXTS").stderr
+    assert "or a tuple of two datasets, got" in run(*audit, "own_mechanism:ONE").stderr
+
+
 def test_one_row_less_more_and_another(folder):
     pair = chosen(folder, "rows.npy", "drop:1")
     assert pair.relation is Relation.ADD_REMOVE

@@ -7,7 +7,7 @@ from numpy.random import default_rng
 from refusals import refuses
 
 import dpaudit
-from dpaudit import ApproxDP, Pair, PureDP
+from dpaudit import ApproxDP, MechanismError, Pair, PureDP
 from dpaudit.attacks import Identity
 from dpaudit.audit import Run, audit, replay
 from dpaudit.object_pairs import ObjectPair
@@ -35,6 +35,23 @@ def by_seed(data, epsilon=1.0, seed=None):
 
 def by_random_state(data, random_state=None):
     return data.sum() + np.random.RandomState(random_state).laplace()
+
+
+def by_a_state(data, source: np.random.RandomState):
+    return data.sum() + source.randn()
+
+
+def by_a_python(data, *, rng: "random.Random | None" = None):
+    return float(data.sum()) + rng.gauss(0, 1)
+
+
+def by_the_kind_of_a_default(data, rng=random.SystemRandom()):  # noqa: B008
+    return float(data.sum()) + rng.gauss(0, 1)
+
+
+def by_a_module(data, rng=np.random):
+    rng.seed()
+    return data.sum() + rng.randn()
 
 
 def by_numpy(data):
@@ -109,6 +126,7 @@ def of_epsilon(data, epsilon):
 
 WAYS = [by_any_name, by_keyword, by_hint, by_seed, by_random_state, by_numpy, by_python]
 WAYS += [by_its_name, by_a_new_state, by_new_bits, by_no_seed, by_a_new_python]
+WAYS += [by_a_state, by_a_python, by_the_kind_of_a_default, by_a_module]
 WAYS += [
     by_a_fresh_one,
     by_python_without_a_seed,
@@ -145,6 +163,15 @@ def test_seeds_stay_numbers_and_what_is_lacking_is_named():
     for ask in (audit, replay):
         refuses(message, ask, of_epsilon, pair=PAIR, claim=PureDP(1.0))
     refuses("takes no dataset", audit, lambda: 3, pair=PAIR, claim=PureDP(1.0))
+
+
+@pytest.mark.parametrize("where", [{"pair": PAIR}, {"domain": "list of 0..9"}])
+def test_what_asks_a_generator_for_more_is_told_of_hints(where):
+    def rolled(data, rng):
+        return sum(data) + rng.randrange(6)
+
+    with pytest.raises(MechanismError, match=r"'randrange'; a hint rng: .*another\)$"):
+        audit(rolled, claim=PureDP(1.0), relation="add-remove", **where)
 
 
 def test_a_function_may_write_into_its_rows():

@@ -263,7 +263,7 @@ pair_options = grouped(
         "--pair",
         "reference",
         metavar="MODULE:OBJECT",
-        help="A Pair of neighbouring datasets [the mechanism's own worst cases].",
+        help="A Pair, or a tuple of two datasets [the mechanism's own worst cases].",
     ),
     click.option(
         "--data",
@@ -314,9 +314,10 @@ def chosen_pair(
     from dpaudit.codec import load_reference
     from dpaudit.mechanism import HasWorstCase
     from dpaudit.neighbours import Pair, Relation
+    from dpaudit.object_pairs import ObjectPair
 
     ways = {"--pair": reference, "--data": data, "--dimension": dimension}
-    given = [option for option, value in ways.items() if value is not None]
+    given = [each for each, value in ways.items() if value is not None]
     if len(given) > 1:
         raise InputError(f"{' and '.join(given)} exclude each other")
     if (data is None) != (neighbour is None):
@@ -332,10 +333,14 @@ def chosen_pair(
         return subject.worst_case(dimension)
     if reference is not None:
         pair = load_reference(reference)
+        if isinstance(pair, tuple) and len(pair) == 2:
+            relation = relation or getattr(subject, "relation", None)
+            if relation is None:
+                raise InputError(f"--relation is needed, as {reference} is a tuple")
+            pair = ObjectPair(*pair, relation)
         if not isinstance(pair, Pair):
-            raise InputError(
-                f"{reference} must be a dpaudit.Pair, got {type(pair).__name__}"
-            )
+            problem = f"{reference} must be a dpaudit.Pair or a tuple of two datasets"
+            raise InputError(f"{problem}, got {shortened(repr(pair))}")
     elif data is not None and neighbour is not None:
         pair = _edited(data, neighbour, allow_nonfinite)
     else:
