@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache, partial
-from types import CellType, FunctionType, ModuleType
+from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ from dpaudit.audit.replay.follow.reached import (
     names_of,
     part_of,
     reached,
+    spaces_of,
 )
 from dpaudit.audit.replay.follow.streams import Bits, Position, Seeds
 
@@ -281,15 +282,11 @@ def _holders(mechanism: Any) -> Iterator[tuple[Any, set[str] | None]]:
     for thing, _ in reached((mechanism, None)):
         if isinstance(thing, FunctionType):
             names = names_of(thing.__code__)
-            yield thing.__globals__, names
+            yield from ((space, names) for space in spaces_of(thing))
             for cell, name in zip(
                 thing.__closure__ or (), thing.__code__.co_freevars, strict=True
             ):
                 yield cell, {name}
-            for name in names:
-                value = thing.__globals__.get(name)
-                if isinstance(value, ModuleType) and is_foreign(file_of(value)):
-                    yield vars(value), names
             continue
         kind = thing if isinstance(thing, type) else type(thing)
         for base in kind.__mro__:

@@ -1,7 +1,8 @@
 """Where a mechanism is defined, and what its code can reach by its names.
 
 The code can reach functions, and classes and objects of its own. Names are those of a
-function's module and of the functions around it. No code runs.
+function's module, of the functions around it, and of modules of the code under audit
+that it names. No code runs.
 """
 
 import dis
@@ -14,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import dpaudit
@@ -28,6 +29,7 @@ __all__ = [
     "part_of",
     "place_of_definition",
     "reached",
+    "spaces_of",
 ]
 
 _OURS = os.path.dirname(os.path.abspath(dpaudit.__file__)) + os.sep
@@ -59,9 +61,8 @@ def reached(*begun: tuple[Any, Any]) -> Iterator[tuple[Any, Any]]:
             if not is_foreign(thing.__code__.co_filename):
                 continue
             yield thing, owner
-            found = [
-                thing.__globals__.get(name) for name in sorted(names_of(thing.__code__))
-            ]
+            names = sorted(names_of(thing.__code__))
+            found = [space.get(name) for space in spaces_of(thing) for name in names]
             for cell in thing.__closure__ or ():
                 with suppress(ValueError):  # it is empty yet
                     found.append(cell.cell_contents)
@@ -83,6 +84,17 @@ def reached(*begun: tuple[Any, Any]) -> Iterator[tuple[Any, Any]]:
             held = part_of(thing, "__dict__")
             if kind is not thing and isinstance(held, dict):
                 waiting += [(each, None) for each in held.values() if _leads_on(each)]
+
+
+def spaces_of(function: FunctionType) -> list[dict[str, Any]]:
+    """Return what a function's names may be of: its module, and modules it names."""
+    spaces, names = [function.__globals__], sorted(names_of(function.__code__))
+    for space in spaces:
+        for each in map(space.get, names):
+            if isinstance(each, ModuleType) and is_foreign(file_of(each)):
+                if not any(vars(each) is known for known in spaces):
+                    spaces.append(vars(each))
+    return spaces
 
 
 def load_imports(mechanism: Any) -> None:

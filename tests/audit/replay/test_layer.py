@@ -235,6 +235,60 @@ def test_the_command_line_replays_and_verifies(folder):
     assert "--layer replay takes no" in wrong.output
 
 
+BELOW = """
+from numpy.random import RandomState, laplace
+
+def noisy(count):
+    return count + laplace(scale=0.5)
+
+class Noise:
+    source = RandomState()
+
+    def noisy(self, count):
+        return count + self.source.laplace(scale=0.5)
+
+class Other:
+    @staticmethod
+    def noisy(count):
+        return count + laplace(scale=0.5)
+
+ONE = Noise()
+"""
+ABOVE = """
+import package_of_layer.inner.noise
+import package_of_layer.inner.noise as below
+from package_of_layer import inner
+
+def by_its_path(data):
+    return package_of_layer.inner.noise.noisy(len(data))
+
+def of_a_class(data):
+    return below.Noise().noisy(len(data))
+
+def of_an_object(data):
+    return below.ONE.noisy(len(data))
+
+def of_a_package(data):
+    return inner.noise.Other.noisy(len(data))
+"""
+
+
+@pytest.mark.parametrize(
+    "name", ["by_its_path", "of_a_class", "of_an_object", "of_a_package"]
+)
+def test_code_of_modules_that_are_named_is_followed(folder, name):
+    inner = folder / "package_of_layer" / "inner"
+    inner.mkdir(parents=True)
+    for each, text in {"__init__": "", "noise": BELOW}.items():
+        (inner / f"{each}.py").write_text(text, encoding="utf-8")
+    (folder / "above_of_layer.py").write_text(ABOVE, encoding="utf-8")
+    options = ("--pair", "glue_of_layer:pair", "--epsilon", "1", "--layer", "replay")
+    done = run("audit", f"above_of_layer:{name}", *options, "--json")
+    told = json.loads(done.output)
+    assert (told["verdict"], told["proof"]) == ("REFUTED", True), done.output
+    assert "noise.py:" in told["findings"][0]["where"]
+
+
 GENERATOR = np.random.default_rng(3)
 
 

@@ -81,8 +81,9 @@ SINGLE = {
     "an array": lambda x, rng: np.array([single(x)]) + rng.laplace(),
     "half": lambda x, rng: np.float16(len(x)) + rng.laplace(scale=0.5),
     "cast": lambda x, rng: (
-        np.array([single(x)]) + 9 + rng.laplace(size=1).astype(np.float32)
-    ).sum() * np.float32(3),
+        (np.array([single(x)]) + 9 + rng.laplace(size=1).astype(np.float32)).sum()
+        * np.float32(3)
+    ),
 }
 
 
