@@ -152,8 +152,9 @@ def part_of(thing: Any, name: str) -> Any:
 
 
 def file_of(module: Any) -> str:
-    """Return the file of a module, "<>" if it has none."""
-    return getattr(module, "__file__", None) or "<>"
+    """Return the file of a module, "<>" if it has none, or is no module."""
+    known = vars(module) if isinstance(module, ModuleType) else {}
+    return known.get("__file__") or "<>"
 
 
 def is_foreign(file: str) -> bool:

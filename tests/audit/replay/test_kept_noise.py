@@ -162,6 +162,23 @@ def test_a_constant_that_is_bound_beside_a_draw_is_none():
     assert (result.verdict, result.proof) == ("REFUTED", True)
 
 
+class Keys(dict):
+    """A configuration, whose attributes are its keys."""
+
+    __getattr__ = dict.__getitem__
+
+
+SETTINGS = Keys(scale=1.0)
+
+
+def test_an_object_that_has_keys_alone_is_read():
+    options = {"pair": PAIR, "claim": PureDP(0.9)}
+    result = replay(
+        lambda x, rng: x.sum() + rng.laplace(scale=SETTINGS.scale), **options
+    )
+    assert (result.verdict, result.proof) == ("REFUTED", True)
+
+
 def test_what_was_explored_is_said():
     result = replay(RETRIES["near"], pair=PAIR, claim=PureDP(1.0))
     seen = result.to_dict()["explored"]
