@@ -23,8 +23,8 @@ __all__ = [
 ]
 
 _WRITTEN = (
-    "the mechanism wrote to the dataset that it was given, which is locked: its "
-    "releases are no longer of that dataset; let it work on a copy"
+    "the mechanism wrote to the dataset of the pair, which is locked, and not to the "
+    "copy that it was given: its releases are no longer of that dataset"
 )
 """What is said of a mechanism that changes its data."""
 
@@ -138,8 +138,9 @@ class Pair:
     def check_untouched(self) -> None:
         """Find out whether the datasets are still those that they were.
 
-        They are locked, but a library that is handed their memory can write to it. What
-        is drawn from then on is drawn on datasets that need not be neighbours.
+        They are locked, and mechanisms are given copies; but a library that comes to
+        their memory can write to it. What is drawn from then on is drawn on datasets
+        that need not be neighbours.
 
         Raises
         ------

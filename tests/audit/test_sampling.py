@@ -102,13 +102,12 @@ def test_outputs_of_every_layout_are_kept_apart(odd, layout):
     assert batch.count("shape ()") + batch.count(layout) == 60
 
 
-def test_writing_to_data_and_draws_that_fail_are_errors_of_the_mechanism():
+def test_each_release_may_write_into_its_data_and_draws_that_fail_are_named():
     def writing(data, rng):
         data += 1
         return data.sum()
 
-    batch = everything(Sampler(writing, PAIR, 0))
-    assert batch.counts == {"raises ValueError": 40}
+    assert np.all(numbers(everything(Sampler(writing, PAIR, 0))) == 1.0)
     assert PAIR.data.tolist() == [0.0]
 
     class OnlyDrawFails:
