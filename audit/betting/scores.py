@@ -37,7 +37,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, rel_entr
 
 from dpaudit.arrays import Array
 from dpaudit.audit.betting.events import Events
@@ -53,7 +53,7 @@ _KNOWN = 1000  # as how many releases one counts whose exact loss is known
 _FITTED = 4  # or of which it is a fitted function of the score,
 _FEWEST = 50  # from as many scores a side on
 _FEWEST_EVENTS = 8  # and if there are so many: two counts tell all of one event
-_CONTRADICTED = 5.0  # standard errors between counts and losses
+_CONTRADICTED = 4.0  # standard errors between counts and losses
 _CELLS, _QUANTILES = 24, (0.2, 1 / 3, 0.5, 2 / 3, 0.8)
 _PAIRS = np.triu_indices(len(_QUANTILES), 1)
 _PLACES = 0.5  # what Akaike's criterion charges for each of two chosen quantiles
@@ -222,8 +222,13 @@ class ScoreRecord:
         scored = events.scored
         cells = np.stack([weights * share, weights * (mass - share)])
         expected = np.clip(np.cumsum(cells, axis=1)[:, :-1], 0.0, 1.0)
-        error = np.sqrt(expected * (1 - expected) / scored) + 1 / scored
-        if (np.abs(events.hits / scored - expected) > _CONTRADICTED * error).any():
+        # Of the releases that reach a threshold, and of those that miss it, so many
+        # should be of D: counts of either side apart would hide it in a rare event.
+        counts = np.stack([events.hits, scored - events.hits])
+        means = scored * np.stack([expected, 1 - expected])
+        whole = np.maximum(means.sum(axis=1, keepdims=True), 1e-300)
+        means *= counts.sum(axis=1, keepdims=True) / whole
+        if (2 * rel_entr(counts, means).sum(axis=1) > _CONTRADICTED**2).any():
             return events
         scored = known * scored
         hits = np.rint(expected * scored).astype(np.intp)

@@ -33,6 +33,18 @@ def gaussian_sum(data, rng):
     return data.sum() + rng.normal()
 
 
+class Truncated:
+    """Laplace noise within +-7: .08 % at its ends are impossible on the other side."""
+
+    def draw(self, data, size, *, rng):
+        rank = rng.random(size) - 0.5
+        noise = np.sign(rank) * np.log1p(2 * np.abs(rank) * np.expm1(-7.0))
+        return np.sum(data) - noise
+
+    def release(self, data, *, rng):
+        return self.draw(data, 1, rng=rng)[0]
+
+
 @pytest.fixture(scope="module")
 def true_laplace():
     """The whole portfolio on a true claim; refuted with probability <= 1e-3."""
@@ -55,6 +67,13 @@ def test_a_plain_callable_is_audited():
     assert stored["drawn"] == list(result.drawn)
     derived = {"allowed_epsilon", "allowed_delta"}
     assert set(stored) == {*result.__dataclass_fields__, *derived}
+
+
+@pytest.mark.usefixtures("in_usual_rounds")
+def test_rare_ends_of_a_support_refute_within_a_hundred_thousand_releases():
+    result = audit(Truncated(), pair=PAIR, claim=CLAIM, seed=2, budget=Budget(200_000))
+    assert result.verdict is Verdict.REFUTED
+    assert result.samples <= 100_000
 
 
 def test_results_say_what_they_do_not_know_and_bits_are_their_own_audit(true_laplace):
