@@ -283,7 +283,7 @@ def draw(count: int, seed: int) -> list[Mutant]:
         and not any(each.is_symlink() for each in path.parents)
         for mutant in mutants_of(path)
     ]
-    chosen = random.Random(seed).sample(everything, count)
+    chosen = random.Random(seed).sample(everything, min(count, len(everything)))
     return sorted(chosen, key=lambda m: (m["file"], m["line"], m["column"]))
 
 

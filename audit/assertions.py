@@ -276,11 +276,12 @@ def describe(record: Mapping[str, Any]) -> tuple[str, ...]:
     Name, claim, verdict, lower bound, releases, and what the audit could see.
     """
     if record["layer"] == Layer.REPLAY:
+        found = len(record["findings"])
         return (
             printable(record["name"], longest=80),
             printable(record["claim"]["text"]),
             record["verdict"].replace("_", " ").lower(),
-            f"{len(record['findings'])} findings",
+            f"{found} finding{'' if found == 1 else 's'}",
             f"{record['executions']} executions a side",
             "",
         )
