@@ -42,7 +42,6 @@ Counts = NDArray[np.intp]
 _CLEAR = 4.0  # standard errors that chance hardly gives to the best of many events
 _RESOLUTION = 500  # so much of a family is one step of an anchor,
 _AROUND = np.array([-16, -4, -1, 0, 1, 4, 16])  # and it is looked for so near at first
-_TELLING = 20  # releases of one side, by which none of the other one is no chance
 _LUCK = 1.5  # standard errors that it easily does
 DOUBT = 2.0
 """Standard errors inside a null from which an event may yet turn out to violate it."""
@@ -92,16 +91,6 @@ class Events:
         misses = self.scored - self.hits
         hits = self.hits + prior_hits(self.hits, self.exclusive)
         return hits / (hits + misses + prior_hits(misses, self.exclusive))
-
-    @property
-    def one_sided(self) -> NDArray[np.bool_]:
-        """Which may be impossible on one side: such by kind, or by what was seen."""
-        misses = self.scored - self.hits
-        seen = [
-            (x.min(axis=0) == 0) & (x.max(axis=0) >= _TELLING)
-            for x in (self.hits, misses)
-        ]
-        return self.exclusive | seen[0] | seen[1]
 
     @property
     def less_likely(self) -> Array:

@@ -223,12 +223,12 @@ def _planned_together(
 def _worth_planning(test: SequentialTest, top: int, events: Events) -> Counts:
     """Return nulls from the frontier to the last in doubt, the claim included.
 
-    The claim may be in doubt though what the anchor shows is not: by a rare one-sided
+    The claim may be in doubt though what the anchor shows is not: by a rare exclusive
     event (`_chains`).
     """
     last, claimed = max(top, test.frontier), test.family.claimed
-    if claimed is not None and last < claimed and events.one_sided.any():
-        rare = events.take(np.flatnonzero(events.one_sided))
+    if claimed is not None and last < claimed and events.exclusive.any():
+        rare = events.take(np.flatnonzero(events.exclusive))
         if violation(test.family, claimed, rare) > 0:
             last = claimed
     nulls = np.linspace(test.frontier, last, test.planned).astype(np.intp)
@@ -315,8 +315,8 @@ def _chains(
     Near the truth the event that seems to violate a null by most is one that chance
     favoured, so events are chosen at the anchor, where they stand out, and are kept for
     the nulls above it: at the `judges`. But what breaks the claim may be another thing,
-    and rarer, than what comes near to it, as an end of the support: so of the one-sided
-    events one is chosen at the claim itself, unless that is -1.
+    and rarer, than what comes near to it: so of the exclusive events one is chosen at
+    the claim itself, unless that is -1.
     """
     luck = np.asarray(_EAGER_FLATTERY * _choice(events), dtype=np.float64)
     handicap = 2 * _ONE_EVENT * luck
@@ -324,7 +324,7 @@ def _chains(
         forward_chains(family, nulls, judges, events, share),
         symmetric_chains(family, nulls, events, handicap),
     ]
-    rare, doubted = np.flatnonzero(events.one_sided), claims >= 0
+    rare, doubted = np.flatnonzero(events.exclusive), claims >= 0
     if len(rare) and doubted.any():
         at, rarest = np.maximum(claims, 0), events.take(rare)
         way = forward_chains(family, nulls, at, rarest, share, handicap[rare])
