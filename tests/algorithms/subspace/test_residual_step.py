@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refused
+from residual_rows import low_rank, moved_by_a_row
 from scipy import stats
 from scipy.special import erf
 from seeded import rng
@@ -31,13 +32,6 @@ ADD_REMOVE, REPLACE_ONE = Relation
 TYPE_I_ERROR = 1e-9
 
 
-def low_rank(n=3000, d=6, k=2, seed=0, noise=0.02):
-    """Rows near the span of the first k axes, about half as long as 1."""
-    rows = noise * rng(seed).standard_normal((n, d))
-    rows[:, :k] += 0.4 * rng(seed + 1).standard_normal((n, k))
-    return rows
-
-
 def built(relation, *, mu=1.0, k=2, **options):
     return ResidualStepPCA.from_mu(mu, n_components=k, relation=relation, **options)
 
@@ -46,29 +40,16 @@ def built(relation, *, mu=1.0, k=2, **options):
 @settings(max_examples=40)
 @given(st.integers(0, 2**32), st.sampled_from(Relation), st.data())
 def test_no_query_moves_further_than_its_share(seed, relation, data):
-    generator = rng(seed)
-    d = data.draw(st.integers(2, 5))
-    k = data.draw(st.integers(1, d - 1))
-    mechanism = built(relation, k=k, mu=3.0, row_norm=2.0)
-    rows = 3 * low_rank(300, d, k, seed % 1000)
-    # A transcript of these rows, so that steps are taken, and far rows of every kind.
-    seen = mechanism.transcript(rows, 4, rng=generator)
-    size = data.draw(st.sampled_from([0.01, 0.5, 1.0, 30.0]))
-    one, two = size * generator.standard_normal((2, d))
-    kind = data.draw(st.sampled_from(["any", "mirrored", "inside"]))
-    if kind == "mirrored":
-        two = one * np.where(np.arange(d) < k, 1, -1)
-    elif kind == "inside":
-        one, two = one * np.where(np.arange(d) < k, 1, 1e-3), 0 * two
-    after = [*rows, one]
-    before = rows if relation is ADD_REMOVE else [*rows, two]
-    near, far = (mechanism.step_means(seen, np.array(x)) for x in (before, after))
+    mechanism, _, moved = moved_by_a_row(
+        lambda relation, k: built(relation, k=k, mu=3.0, row_norm=2.0),
+        *(relation, seed, data),
+    )
     mus = [mechanism.mu * sqrt(share) for share in mechanism.shares]
-    first = np.linalg.norm(near["first"] - far["first"], axis=1)
+    first = np.linalg.norm(moved["first"], axis=1)
     assert first.max() <= mus[0] * (1 + 1e-12)
-    second = np.linalg.norm(near["second"] - far["second"], axis=1)
+    second = np.linalg.norm(moved["second"], axis=1)
     assert second.max() <= np.linalg.norm(mus[1:]) * (1 + 1e-12)
-    steps = np.linalg.norm(near["steps"] - far["steps"], axis=2)
+    steps = np.linalg.norm(moved["steps"], axis=2)
     assert np.all(steps.max(axis=0) <= np.array(mus[1:]) * (1 + 1e-12))
     # What is left after some steps may be spent on the second moment, and no more.
     together = np.sqrt(first**2 + second**2 + (steps**2).sum(axis=1))
