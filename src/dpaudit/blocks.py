@@ -231,8 +231,8 @@ def _matrix(name: str, value: Any) -> NDArray[Any]:
 
 def _chunks(data: Any) -> Iterator[Block]:
     """Yield the chunks of a Dask array, each computed when it is asked for."""
-    if data.ndim != 2:
-        raise InputError(f"data must have shape (n, d), got {data.ndim} axes")
+    if data.ndim != 2 or np.isnan(data.shape[1]):
+        raise InputError(f"data must have shape (n, d), d known, got {data.shape}")
     yield Block(np.empty((0, data.shape[1])), "data", 0)
     data = data.rechunk({1: -1})
     first = 0
@@ -242,9 +242,14 @@ def _chunks(data: Any) -> Iterator[Block]:
         first += len(rows)
 
 
+def _no_rows(name: str, shape: tuple[int, ...], kind: Any) -> Block:
+    """Return a block without rows of an array of that shape, if it is a matrix."""
+    return Block(_matrix(name, np.broadcast_to(np.empty((), kind), shape))[:0], name, 0)
+
+
 def _stored(name: str, data: Any, block_rows: int | None) -> Iterator[Block]:
     """Yield whole chunks of rows of an array that is kept elsewhere."""
-    yield Block(_matrix(name, np.empty((0, *data.shape[1:]), data.dtype)), "data", 0)
+    yield _no_rows(name, data.shape, data.dtype)
     high = data.chunks[0] if data.chunks else 1
     high = high if isinstance(high, int) else max(high)  # xarray says all of them
     size = high * max((block_rows or _default_rows(data.shape[1])) // high, 1)
@@ -293,7 +298,7 @@ def _npy_pieces(path: str, block_rows: int | None) -> Iterator[Block]:
     try:
         with open(path, "rb") as file:
             shape, in_columns, kind = _npy_header(file, path)
-            yield Block(_matrix(repr(path), np.empty((0, *shape[1:]), kind)), "data", 0)
+            yield _no_rows(repr(path), shape, kind)
             if in_columns:
                 raise InputError(
                     f"{path!r} holds an array column by column, and cannot be read in "
@@ -332,10 +337,11 @@ def _zarr_pieces(path: str, block_rows: int | None) -> Iterator[Block]:
             "arrays need nothing"
         ) from None
     try:
-        data = zarr.open_array(path, mode="r")
+        yield from _stored(repr(path), zarr.open_array(path, mode="r"), block_rows)
+    except InputError:
+        raise
     except Exception as error:  # its own are of many kinds
         raise InputError(f"cannot read {path!r}: {said(error)}") from None
-    yield from _stored(repr(path), data, block_rows)
 
 
 def _parquet_batches(path: str) -> Iterator[Block]:

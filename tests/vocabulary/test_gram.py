@@ -244,7 +244,7 @@ test_bad_data_are_named = refused(
     (lambda: [], r"data must have shape \(n, d\) with d >= 1, got shape \(0,\)"),
     (lambda: np.ones((2, 0)), r"data must have shape .* got shape \(2, 0\)"),
     (lambda: np.ones((2, 2, 2)), r"data must have shape .* got shape \(2, 2, 2\)"),
-    (lambda: Stored(np.ones(2), (1,)), r"data must have shape .* got shape \(0,\)"),
+    (lambda: Stored(np.ones(2), (1,)), r"data must have shape .* got shape \(2,\)"),
     (lambda: None, "data must be a numeric array .* got NoneType"),
     (lambda: csr_array(np.eye(2)), "must be a numeric array .* got csr_array"),
     (lambda: [[0.0, 0.0], [1.0, np.nan]], "^data must be finite, but row 1 has"),
@@ -315,7 +315,7 @@ def test_numpy_files_that_cannot_be_read_in_rows_are_named(tmp_path):
     (tmp_path / "text.npy").write_text("no array")
     for name, message in (
         ("columns", "column by column, and cannot be read in rows: save"),
-        ("flat", r"'.*flat.npy' must have shape \(n, d\) .* got shape \(0,\)"),
+        ("flat", r"'.*flat.npy' must have shape \(n, d\) .* got shape \(3,\)"),
         *(("words", "must be a numeric array"), ("things", "got Python objects")),
         *(("short", "ends before its 9 rows do"), ("text", "is not a NumPy file")),
         ("nothing", "cannot read .*nothing.npy'?: No such file"),
@@ -349,6 +349,15 @@ def test_large_groups_of_parquet_are_read_in_parts_and_damage_is_named(
     content[100:3000] = bytes(2900)
     path.write_bytes(content)
     refuses("cannot read .*rows.parquet", gram, path)
+
+
+def test_what_dask_and_zarr_cannot_say_is_named(tmp_path):
+    rows = dask_array(example(), tmp_path)
+    refuses("shape .*, d known, got .500, nan", gram, rows[:, (rows > 9).any(axis=0)])
+    path = zarr_array(example(), tmp_path)
+    damaged = next(x for x in sorted(path.rglob("*")) if x.parts[-2:] == ("2", "0"))
+    damaged.write_bytes(b"damaged")
+    refuses("^cannot read '.*rows.zarr': ", gram, path)
 
 
 some_rows = hnp.arrays(
