@@ -1,6 +1,7 @@
 import json
 import os
 import signal
+import socket
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 
@@ -14,7 +15,7 @@ from dpaudit.audit import Run, audit
 from dpaudit.audit.sampling import workers
 from dpaudit.audit.sampling.parcels import Subject
 from dpaudit.audit.sampling.workers import Workers
-from dpaudit.cli import main
+from dpaudit.cli import main, running
 from dpaudit.errors import ExecutorError
 from dpaudit.reports.runner import Job, carry_out
 
@@ -108,10 +109,16 @@ def test_a_cluster_without_workers_is_named(monkeypatch):
         audited(laplace_sum, run=Run(executor=client))
 
 
-def test_a_scheduler_that_is_not_there_is_named():
-    done = CliRunner().invoke(main, ["audit", "laplace", "--scheduler", "localhost:9"])
-    assert done.exit_code == 2
-    assert "no scheduler answers at localhost:9" in done.stderr
+def test_a_scheduler_that_is_not_there_is_named(client, monkeypatch):
+    """Nothing, a service that says nothing, a worker, and ways that Dask has not."""
+    monkeypatch.setattr(running, "_TIMEOUT", 1)
+    worker = next(iter(client.scheduler_info()["workers"]))
+    with socket.create_server(("localhost", 0)) as silent:
+        service = f"tcp://localhost:{silent.getsockname()[1]}"
+        for address in ("localhost:9", service, worker, "tls://localhost:9", "a://b:9"):
+            done = CliRunner().invoke(main, ["audit", "laplace", "--scheduler", address])
+            assert done.exit_code == 2
+            assert f"no scheduler answers at {address}" in done.stderr
 
 
 def test_commands_work_on_a_cluster(client):

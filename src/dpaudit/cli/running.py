@@ -124,9 +124,24 @@ class _LazyPool(Executor):
             self._pool.shutdown(wait, cancel_futures=cancel_futures)
 
 
+async def _answers(dask: Any, address: str) -> None:
+    """Raise if no scheduler answers: a client alone waits for ever if others listen."""
+    from asyncio import wait_for
+
+    client = dask.Client(
+        address, timeout=_TIMEOUT, set_as_default=False, asynchronous=True
+    )
+    try:
+        await wait_for(client, _TIMEOUT)
+    finally:
+        await client.close(timeout=1)
+
+
 @contextmanager
 def _cluster(address: str) -> Iterator[Any]:
     """Yield an executor of the Dask cluster whose scheduler is at an address."""
+    from asyncio import run
+
     from dpaudit.audit.sampling.workers import Workers
 
     if not re.fullmatch(r"([a-z]+://)?\S+:\d+/?", address):
@@ -138,12 +153,12 @@ def _cluster(address: str) -> Iterator[Any]:
     except ImportError:
         raise InputError("--scheduler needs the extra 'cluster'") from None
     try:
-        client = dask.Client(address, timeout=_TIMEOUT, set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
+        run(_answers(dask, address))
+    except Exception as error:  # also those of what is there, and is no scheduler
         raise InputError(
             f"--scheduler: no scheduler answers at {address} ({said(error)})"
         ) from None
-    with client:
+    with dask.Client(address, timeout=_TIMEOUT, set_as_default=False) as client:
         executor = client.get_executor()
         try:
             Workers(executor).check()
