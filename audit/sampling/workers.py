@@ -63,11 +63,12 @@ _COPIED = (
     "copies in one state, and release the same again and again: let it draw from the "
     "rng that it is handed, or have this process draw"
 )
+_AGAIN = "; with a store, the same audit goes on from its last checkpoint"
 _LOST = (
     "a worker was lost ({}): it was killed or ran out of memory, the mechanism ended "
-    "its process, or cannot be imported there; with a store, the same audit goes on "
-    "from its last checkpoint"
+    "its process, or cannot be imported there" + _AGAIN
 )
+_GONE = "the scheduler is gone" + _AGAIN
 _ALONE = "the cluster has had no worker for a minute; start some, or let it start some"
 
 
@@ -147,7 +148,7 @@ class Workers(Here):
         except TimeoutError:
             raise ExecutorError(_ALONE) from None
         except Exception as error:
-            raise _failure(error) from error
+            raise _failure(error, self._dask) from error
         for worker, said in found.items():
             if isinstance(said, OSError):
                 continue  # it is gone; who takes its place is asked with a first task
@@ -257,8 +258,9 @@ class Workers(Here):
                     self._note(seconds, first.size)
                     yield from zip(first.pieces, answers, strict=True)
         finally:
-            for _, future in waiting:
-                future.cancel()  # after an error; else there are none
+            with suppress(Exception):  # of a client that is closed
+                for _, future in waiting:
+                    future.cancel()  # after an error; else there are none
 
     def _submit(self, source: Source, task: _Task) -> "Future[Any]":
         try:
@@ -268,7 +270,7 @@ class Workers(Here):
         except Exception as error:
             if isinstance(error, DPAuditError):
                 raise
-            raise _failure(error) from error
+            raise _failure(error, self._dask) from error
 
     def _place(self, source: Source) -> Any:
         """Return the name under which workers find a mechanism and a pair."""
@@ -312,7 +314,7 @@ class Workers(Here):
                 return self._waited(future)
             except CancelledError as error:
                 if self._dask is None:
-                    raise _failure(error) from error
+                    raise _failure(error, self._dask) from error
                 # With its last worker a cluster loses the pair: it is placed anew.
                 future = self._submit(source, task)
         raise ExecutorError(_LOST.format("time and again"))
@@ -338,7 +340,7 @@ class Workers(Here):
         except BaseException as error:  # those of the mechanism are outputs
             if raised_by_signal(error):
                 raise
-            raise _failure(error) from error
+            raise _failure(error, self._dask) from error
 
     @property
     def _sends(self) -> bool:
@@ -375,8 +377,10 @@ def _work(
         return Subject.found(where).draw(seed, key, pieces, reading)
 
 
-def _failure(error: BaseException) -> ExecutorError:
+def _failure(error: BaseException, client: Any) -> ExecutorError:
     """Say what an executor's error means, and what helps."""
+    if client is not None and client.status in ("closing", "closed"):
+        return ExecutorError(_GONE)
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     cause = _UNSENDABLE if "pickle" in said.lower() else _LOST
     return ExecutorError(cause.format(said))

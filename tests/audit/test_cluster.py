@@ -3,7 +3,7 @@ import os
 import signal
 import socket
 from concurrent.futures import Executor, Future
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import numpy as np
 import pytest
@@ -116,9 +116,24 @@ def test_a_scheduler_that_is_not_there_is_named(client, monkeypatch):
     with socket.create_server(("localhost", 0)) as silent:
         service = f"tcp://localhost:{silent.getsockname()[1]}"
         for address in ("localhost:9", service, worker, "tls://localhost:9", "a://b:9"):
-            done = CliRunner().invoke(main, ["audit", "laplace", "--scheduler", address])
+            done = CliRunner().invoke(
+                main, ["audit", "laplace", "--scheduler", address]
+            )
             assert done.exit_code == 2
             assert f"no scheduler answers at {address}" in done.stderr
+
+
+def test_a_scheduler_that_goes_away_is_named(monkeypatch):
+    with distributed.LocalCluster(
+        n_workers=1, processes=False, protocol="tcp", dashboard_address=None
+    ) as cluster:
+        monkeypatch.setattr(
+            running, "watch", lambda: nullcontext(lambda _: cluster.close())
+        )
+        command = ["audit", "laplace", "--scheduler", cluster.scheduler_address]
+        done = CliRunner().invoke(main, command)
+    assert done.exit_code == 2
+    assert "dpaudit: the scheduler is gone; with a store" in done.stderr
 
 
 def test_commands_work_on_a_cluster(client):

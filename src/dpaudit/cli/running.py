@@ -164,7 +164,8 @@ def _cluster(address: str) -> Iterator[Any]:
             Workers(executor).check()
             yield executor
         except BaseException:
-            executor.shutdown(wait=False)  # it is not waited for
+            with suppress(Exception):  # of a scheduler that is gone
+                executor.shutdown(wait=False)  # it is not waited for
             raise
 
 
