@@ -53,10 +53,11 @@ projectors onto the top k eigenvectors of A and of C. With no O and for every dr
 
 Sources: Dwork, Talwar, Thakurta, Zhang, *Analyze Gauss*, STOC 2014. Theorem 2 of
 Imtiaz, Sarwate, ICASSP 2016 is Theorem 7 with a Wishart matrix for E. Mangoubi,
-Vishnoi, *Re-analyze Gauss*, NeurIPS 2022, and *Private low-rank approximation for
-covariance matrices*, 2025 (arXiv 2502.07657), of which the abstracts were read: with
-gaps, ||C_k - A_k||_F is of order sqrt(k d) s lambda_k/gap up to logarithms, and so is
-||P - Q||_F without the lambda_k.
+Vishnoi, *Re-analyze Gauss*, NeurIPS 2022, *Private covariance approximation*, COLT 2023
+(arXiv 2306.16648), and *Private low-rank approximation for covariance matrices*, 2025
+(arXiv 2502.07657), of which the abstracts were read. They speak of gaps, and the second
+says that ||C_k - A_k||_F is about sqrt(k d), for complex noise. What is held to here is
+sqrt(k d) s lambda_k/gap, and for ||P - Q||_F the same without the lambda_k.
 
 **Oja** (`oja_error`): Gaussian rows with eigenvalues 1, 1/4, ..., 1/4, one pass, and
 the steps of Theorem 2.2 of Liu, Kong, Jain, Oh, NeurIPS 2022, with alpha = `ALPHA` and
