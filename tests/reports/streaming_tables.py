@@ -21,7 +21,7 @@ def table(mechanism, against, law, count=20, seed=0, **columns):
     for name in ("error", "noise_error"):
         noise = np.exp(0.05 * rng.standard_normal(len(x)))
         columns[name] = columns["formula"] * noise
-        columns[f"{name}_null"] = 1e9
+        columns[f"{name}_null"] = 1e6
     return pd.DataFrame(columns)
 
 

@@ -82,7 +82,7 @@ def test_every_statement_is_there_and_refers_to_what_there_is():
 
 
 def test_what_is_audited_for_other_neighbours_than_the_papers_says_so():
-    """Those of DP-PCA have a row more, or less; most of its claims are for a replaced."""
+    """Those of DP-PCA have a row more; most of its claims are for a replaced one."""
     told = [s for s in STATEMENTS if s.paper == "DP-PCA" and s.claims and not s.false]
     other = {
         s.at

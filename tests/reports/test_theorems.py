@@ -59,7 +59,7 @@ def table(exponent, spread=0.02, count=20, rng=0, factor=1.0, bound=0.5):
     x = np.repeat(X, count)
     error = factor * x**exponent * np.exp(spread * rng.standard_normal(len(x)))
     columns = {"mechanism": "m", "x": x, "error": error, "bound": x**bound}
-    return pd.DataFrame({**columns, "error_null": 1e9})
+    return pd.DataFrame({**columns, "error_null": 1e6})
 
 
 def rival_tables():

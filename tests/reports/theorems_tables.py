@@ -25,7 +25,7 @@ def theorems_tables(*, off=None, count=20, points=4, spread=0.05, share=0.5, see
                 drawn = rng.standard_normal(count)  # the same at each point: no slope
                 noise = np.exp(spread * np.tile(drawn, len(x) // count))
                 columns[row.column] = errors * noise
-                columns[row.null] = 1e9
+                columns[row.null] = 1e6
                 if row.bound:
                     columns[row.bound] = ratio**row.predicted
                     columns[row.bound.replace("_bound", "_printed")] = (

@@ -38,7 +38,8 @@ all of four points with 1/16 at most, and with next to none by the means of many
 2. ``undecided``: there is no interval, or it reaches further than `RESOLVED` = 1/4 to a
    side. Exponents of these theorems are multiples of 1/4: such an interval does not
    tell one from the next. Likewise if more than a twentieth of the errors has no
-   logarithm (a regret below 0, a release that is bottom): the rest is a choice.
+   logarithm (a regret below 0, a release that is bottom, or none but for rounding, less
+   than 1e-12 of what looks at no row): the rest is a choice.
 3. ``vacuous``: at some point the errors are more than half of those of a release that
    looks at no row.
 4. ``consistent``: the interval has a slope from p to f in it. ``off by less than the
@@ -122,7 +123,7 @@ VERDICTS = tuple(Ruling)[:8]
 """On exponents, in the order in which they are told."""
 AGREEING = VERDICTS[:3]
 """With the theorem: a bound from above may be better than it says."""
-_ROUNDING = 1 + 1e-6
+_ROUNDING, _TINY = 1 + 1e-6, 1e-12
 _LOST = 0.05  # of the errors: as many may have no logarithm
 
 
@@ -208,6 +209,9 @@ def score(row: ExponentRow, table: pd.DataFrame) -> Score:
         raise InputError(f"row {row.name!r}: nothing of {row.mechanism!r} in its table")
     errors = _by(chosen, row.against, row.column)
     nulls = _by(chosen, row.against, row.null)
+    # Errors that are rounding are none.
+    tiny = {x: np.nan_to_num(_TINY * _typical(nulls[x])) for x in errors}
+    errors = {x: np.where(abs(e) <= tiny[x], 0.0, e) for x, e in errors.items()}
     ratios = [_typical(errors[x]) / _typical(nulls[x]) for x in errors]
     beside = max((each for each in ratios if isfinite(each)), default=nan)
     formula, share, above = nan, nan, False
@@ -217,7 +221,8 @@ def score(row: ExponentRow, table: pd.DataFrame) -> Score:
             {x: np.resize(values, max(2, len(values))) for x, values in bounds.items()}
         ).exponent
     if row.sure:
-        share = max(float(np.max(errors[x] / bounds[x])) for x in errors)
+        floors = {x: np.maximum(bounds[x], tiny[x]) for x in errors}
+        share = max(float(np.max(errors[x] / floors[x])) for x in errors)
         above = share > _ROUNDING
     elif row.proven:
         limits = _by(chosen, row.against, row.proven)
