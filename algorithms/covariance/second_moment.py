@@ -30,11 +30,12 @@ no more memory than that plus the normals they are made of.
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.online.noise import coordinates, layout
 from dpaudit.algorithms.shared.bases import Batched, Rng, stand_out
@@ -57,7 +58,8 @@ _OF_REPLACED: dict[MatrixNorm, float] = {
 }
 """Sensitivities to unit rows under REPLACE_ONE; under ADD_REMOVE all of them are 1."""
 
-_DRAWS, _NUMBERS = 19, 200_000  # at most, of noise alone, to be told from it
+_DRAWS, _NUMBERS = 59, 200_000  # at most, of noise alone, to be told from it
+_SURE = 0.95
 
 
 def second_moment_sensitivity(
@@ -122,6 +124,24 @@ class ReleasesMoment(OnClippedRows):
     def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
         """Return `size` releases for the second-moment matrix A, (size, d, d)."""
 
+    def found(self, release: Array, n_components: int) -> bool:
+        """Say whether components stand out of the noise, by one release alone.
+
+        Whoever has the release knows it. What noise alone does is seen in draws of its
+        own, from a fixed seed: its mean on the diagonal and its deviation off it, for
+        `stand_out`, and `beyond_noise`.
+        """
+        d, k = len(release), n_components
+        if k == d:
+            return True
+        rng = np.random.default_rng(0)
+        noise = self.draw_from(np.zeros((d, d)), _draws(d), rng=rng)
+        level = float(noise.trace(axis1=1, axis2=2).mean()) / d
+        values = np.linalg.eigvalsh(release)[::-1] - level
+        off = noise[:, ~np.eye(d, dtype=bool)].std()
+        beyond = beyond_noise(release, k, lambda *_: noise)
+        return bool(beyond & stand_out(values, k, off))
+
     def components(self, releases: Array, n_components: int) -> Array:
         """Return the top eigenvectors of releases, shape (..., d, k)."""
         return top_components(releases, n_components)
@@ -149,32 +169,6 @@ class SecondMomentMechanism(ReleasesMoment):
         releases += moment
         return releases
 
-    def found(self, release: Array, n_components: int) -> bool:
-        """Say whether components stand out of the noise, by one release alone.
-
-        Whoever has the release knows it. What noise alone does is seen in draws of its
-        own, from a fixed seed: its mean on the diagonal and its deviation off it, for
-        `stand_out`. In few columns there are 19 draws, and the k-th eigenvalue must lie
-        beyond the largest of them all, with a gap that is wider than their widest at
-        the top: where A = a I and k = 1, with a chance of 1/20 over all 20 draws.
-        """
-        d, k = len(release), n_components
-        if k == d:
-            return True
-        draws = max(1, min(_DRAWS, _NUMBERS // d**2))
-        noise = self.noise(draws, d, rng=np.random.default_rng(0))
-        level = noise.trace(axis1=1, axis2=2).mean() / d
-        off = noise[:, ~np.eye(d, dtype=bool)]
-        values = np.linalg.eigvalsh(release)[::-1] - level
-        if draws > 1:
-            last, after = values[k - 1 : k + 1]
-            alone = np.linalg.eigvalsh(noise)
-            beyond = last > alone[:, -1].max() - level
-            apart = last - after > (alone[:, -1] - alone[:, -2]).max()
-            if not (beyond and apart):
-                return False
-        return bool(stand_out(values, k, off.std()))
-
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return the canonical worst pair (noise is additive: the rest is no matter).
 
@@ -187,6 +181,41 @@ class SecondMomentMechanism(ReleasesMoment):
 
     def _difference(self, data: ArrayLike, other: ArrayLike) -> Array:
         return self.statistic(data) - self.statistic(other)
+
+
+def _draws(dimension: int) -> int:
+    return max(1, min(_DRAWS, _NUMBERS // dimension**2))
+
+
+def beyond_noise(
+    matrices: Array, n_components: int, drawn: Callable[[int, int, Rng], Array]
+) -> NDArray[np.bool_]:
+    """Say whether noise alone seldom has such a k-th eigenvalue as matrices have.
+
+    It must lie beyond those of some draws of noise, and be as far above the next one as
+    at the top of 19 draws in 20: of what is left of the noise beside k - 1 components.
+    So where k - 1 stand far out, and in all other directions there is the same, this
+    happens once in twenty times, over all draws. In many columns there would be one
+    draw, which tells nothing: all are beyond.
+
+    Parameters
+    ----------
+    matrices : ndarray of shape (..., d, d)
+    n_components : int
+        k.
+    drawn : callable
+        Returns draws of the noise, from how many, d and a generator of a fixed seed.
+    """
+    d, k = matrices.shape[-1], n_components
+    draws = _draws(d)
+    if k == d or draws == 1:
+        return np.ones(matrices.shape[:-2], dtype=bool)
+    noise = drawn(draws, d, np.random.default_rng(0))[:, k - 1 :, k - 1 :]
+    *_, second, first = np.linalg.eigvalsh(noise).T
+    gap = np.sort(first - second)[int(_SURE * (draws + 1)) - 1]
+    values = np.linalg.eigvalsh(matrices)
+    last, after = values[..., d - k], values[..., d - k - 1]
+    return np.asarray((last > first.max()) & (last - after > gap))
 
 
 def symmetric_gaussian(

@@ -42,7 +42,7 @@ from dpaudit.algorithms.covariance.second_moment import (
     ReleasesMoment,
     second_moment_sensitivity,
 )
-from dpaudit.algorithms.online.noise import pack
+from dpaudit.algorithms.online.noise import pack, unpack
 from dpaudit.algorithms.shared.bases import (
     GaussianSteps,
     Rng,
@@ -53,7 +53,6 @@ from dpaudit.algorithms.shared.bases import (
 )
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated
 from dpaudit.algorithms.subspace.perturbation import repeated_direction_pair
-from dpaudit.algorithms.subspace.residual_plan import matrices
 from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair
 from dpaudit.validation import Positive, check_length
@@ -112,7 +111,7 @@ class SeparateCovariance(GaussianSteps, ReleasesMoment, GaussianCalibrated):
         known, whole, scale = pack(moment, sqrt(2)), slice(None), self.scale
         first = np.broadcast_to(known, (size, len(known)))
         noisy = answered(source, "first", whole, first, scale)
-        vectors = np.linalg.eigh(matrices(noisy, len(moment)))[1]
+        vectors = np.linalg.eigh(unpack(noisy, sqrt(2)))[1]
         values = np.einsum("nij,nij->nj", vectors, moment @ vectors)
         seen = answered(source, "values", whole, values, scale)
         releases = (vectors * seen[:, np.newaxis]) @ vectors.swapaxes(-2, -1)

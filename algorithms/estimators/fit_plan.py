@@ -17,10 +17,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit import Claim, InputError, Relation
-from dpaudit.algorithms.covariance.second_moment import (
-    ReleasesMoment,
-    SecondMomentMechanism,
-)
+from dpaudit.algorithms.covariance.second_moment import ReleasesMoment
 from dpaudit.algorithms.estimators.norm_quantile import NormQuantile
 from dpaudit.algorithms.estimators.private_mean import MeanMechanism
 from dpaudit.algorithms.shared.bases import Rng, check_components
@@ -124,9 +121,7 @@ class FitPlan:
             if not isinstance(mechanism, ReleasesMoment):
                 return Described(basis, None)
             variances = np.sum(basis * (release @ basis), axis=0)
-            found = not isinstance(mechanism, SecondMomentMechanism) or (
-                mechanism.found(release, k)
-            )
+            found = mechanism.found(release, k)
             made = Described(basis, variances, found, float(np.trace(release)))
         scaled = None if made.variances is None else made.variances * unit**2
         return made._replace(variances=scaled, total=made.total * unit**2)

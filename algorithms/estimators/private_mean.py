@@ -98,7 +98,7 @@ class MeanMechanism(OnClippedRows):
         The number of rows is needed under REPLACE_ONE, where it is public.
         """
         if self.relation is Relation.REPLACE_ONE:
-            mean = release / check_count("n_rows", n_rows)
+            mean = release / max(check_count("n_rows", n_rows, minimum=0), 1)
         else:
             count = release[-1] / self._count_weight(len(release) - 1)
             mean = release[:-1] / max(count, 1.0)

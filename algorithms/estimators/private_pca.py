@@ -112,15 +112,15 @@ class PrivatePCA(
     private_variance_ : ndarray of shape (n_components,)
         The components' second moments in the released matrix, as sums over rows, not
         means (of rows of length 1 for "directions"); noise can make them negative.
-        There only if the mechanism releases a matrix, or the second moments besides.
+        There only if the mechanism releases the matrix of these, or them besides.
         (The number of rows is private under add-remove, so there is no `n_samples_`,
         nor anything divided by it.)
     explained_variance_ratio_ : ndarray of shape (n_components,)
         `private_variance_` over the trace of the same released matrix, so nothing more
         is spent. About the centre that was taken, which without one is the origin.
         Noise can make a ratio negative, or larger than 1; NaN where the released trace
-        is not above 0. It raises AttributeError, with the reason, where no matrix is
-        released.
+        is not above 0. It raises AttributeError, with the reason, where there is no
+        `private_variance_`.
     mechanism_ : Mechanism
         What released the components.
     spent_ : Spent
@@ -272,9 +272,9 @@ class PrivatePCA(
         check_is_fitted(self, "components_")
         if not hasattr(self, "private_variance_"):
             raise AttributeError(
-                f"{type(self.mechanism_).__name__} releases components alone, and the "
-                "total of the rows is private: explained_variance_ratio_ needs a "
-                "mechanism that releases a second moment, as the family covariance does"
+                f"{type(self.mechanism_).__name__} releases no sum of second moments, "
+                "and the total of the rows is private: explained_variance_ratio_ needs "
+                "a mechanism that does, such as goe-gaussian or residual-step-pca"
             )
         total = self._total if self._total > 0 else np.nan
         return np.asarray(self.private_variance_ / total)

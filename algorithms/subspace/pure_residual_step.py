@@ -242,15 +242,18 @@ class PureResidualStepPCA(StepsOnResiduals, PureCalibrated):
 
         return draw
 
-    def _plan(self, values: Values, dimension: int, count: float) -> Plan:
+    def _queried(self, values: Values, d: int, count: float) -> tuple[Array, Array]:
         first = values["first"]
-        counts = np.full(len(first), count)
-        if not self._replaced:
-            counts = values["count"][:, 0]
+        counts = np.full(len(first), count) if self._replaced else values["count"][:, 0]
+        return first, np.maximum(counts, 1.0)
+
+    def _drawn(self, size: int, dimension: int, rng: Rng) -> Array:
+        return self._wishart(self._first).noise(size, dimension, rng=rng)
+
+    def _plan(self, values: Values, dimension: int, count: float) -> Plan:
         noise = self._noise(dimension) / sqrt(2)
         return Plan.made(
-            first,
-            np.maximum(counts, 1.0),
+            *self._queried(values, dimension, count),
             self.n_components,
             noise=noise,
             whole_noise=noise,

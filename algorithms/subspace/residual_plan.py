@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc, gammaincc, gammaln, ndtri
 
-from dpaudit.algorithms.covariance.second_moment import OnClippedRows
+from dpaudit.algorithms.covariance.second_moment import OnClippedRows, beyond_noise
 from dpaudit.algorithms.shared.bases import (
     APART,
     EDGE,
@@ -260,7 +260,7 @@ class StepsOnResiduals(Transcribed, ReleasesBasis, OnClippedRows):
         seen, _, bases = self._run(data, 1, rng)
         plan = self._plan(seen, bases.shape[1], 1.0)
         values, total = (x[0] * self.row_norm**2 for x in (plan.values, plan.total))
-        return Described(bases[0], values, bool(plan.found[0]), float(total))
+        return Described(bases[0], values, bool(self._sure(plan, seen)), float(total))
 
     def found(self, transcript: Values, dimension: int) -> NDArray[np.bool_]:
         """Say whether all components stand out of the noise, by ``first`` alone.
@@ -268,7 +268,7 @@ class StepsOnResiduals(Transcribed, ReleasesBasis, OnClippedRows):
         Whoever has the transcript knows it, so it may be published. Where they do not,
         the release is mostly noise: more rows are needed, or a smaller `row_norm`.
         """
-        return self._plan(transcript, dimension, 1.0).found
+        return self._sure(self._plan(transcript, dimension, 1.0), transcript)
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair on which nearly all is lost, seen in all the queries.
@@ -301,8 +301,20 @@ class StepsOnResiduals(Transcribed, ReleasesBasis, OnClippedRows):
         """Return step 2, by the first query, and n where that is public."""
 
     @abstractmethod
+    def _queried(self, values: Values, d: int, count: float) -> tuple[Array, Array]:
+        """Return matrices of the first query, and numbers of rows; n may be public."""
+
+    @abstractmethod
     def _noise(self, dimension: int) -> float:
         """Return the deviation of the noise of step 1 on the diagonal."""
+
+    @abstractmethod
+    def _drawn(self, size: int, dimension: int, rng: Rng) -> Array:
+        """Draw that noise, shape (size, d, d)."""
+
+    def _sure(self, plan: Plan, values: Values) -> NDArray[np.bool_]:
+        moments = self._queried(values, plan.basis.shape[1], 1.0)[0]
+        return plan.found & beyond_noise(moments, self.n_components, self._drawn)
 
     @property
     def _replaced(self) -> bool:
@@ -380,15 +392,3 @@ def leading(symmetric: Array, k: int) -> tuple[Array, Array]:
     """
     values, vectors = np.linalg.eigh(symmetric)
     return values[..., : -k - 1 : -1], orient(vectors[..., : -k - 1 : -1])
-
-
-def matrices(coordinates: Array, d: int) -> Array:
-    """Return the symmetric matrices that have coordinates of their Frobenius length.
-
-    Shape (size, d, d); see `dpaudit.algorithms.online.noise.pack`.
-    """
-    rows, columns = np.triu_indices(d)
-    symmetric = np.empty((len(coordinates), d, d))
-    symmetric[:, rows, columns] = coordinates / np.where(rows < columns, sqrt(2), 1.0)
-    symmetric[:, columns, rows] = symmetric[:, rows, columns]
-    return symmetric

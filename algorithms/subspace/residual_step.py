@@ -84,7 +84,8 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.algorithms.online.noise import pack
+from dpaudit.algorithms.covariance.second_moment import symmetric_gaussian
+from dpaudit.algorithms.online.noise import pack, unpack
 from dpaudit.algorithms.shared.bases import (
     GaussianSteps,
     Rng,
@@ -101,7 +102,6 @@ from dpaudit.algorithms.subspace.residual_plan import (
     StepsOnResiduals,
     clipped_sums,
     leading,
-    matrices,
 )
 from dpaudit.arrays import Array
 from dpaudit.blocks import Rows, check_restarts
@@ -202,7 +202,7 @@ class ResidualStepPCA(GaussianSteps, StepsOnResiduals, GaussianCalibrated):
             return np.asarray(values[name][at])
 
         first = answer("first", slice(None), known / self._deviation(0))
-        moments = self._first(first, d, count)[0]
+        moments = self._queried(values, d, count)[0]
         plan = self._plan(values, d, count)
         bases = plan.basis
 
@@ -211,7 +211,7 @@ class ResidualStepPCA(GaussianSteps, StepsOnResiduals, GaussianCalibrated):
                 precision = self._mu(*later) / self._moved
                 second = answer("second", at, moment * precision) * precision
                 second += first[at, : len(moment)] / self._deviation(0)
-                bases[at] = leading(matrices(second, d), k)[1]
+                bases[at] = leading(unpack(second, sqrt(2)), k)[1]
 
         redraw(np.flatnonzero(~plan.steps), self._later)
         at = np.flatnonzero(plan.steps)
@@ -231,20 +231,23 @@ class ResidualStepPCA(GaussianSteps, StepsOnResiduals, GaussianCalibrated):
         bases[at] = plan.basis
         return values, means, bases
 
-    def _first(self, first: Array, d: int, count: float) -> tuple[Array, Array]:
-        """Return the first query's matrices and numbers of rows; n may be public."""
-        deviation = self._deviation(0)
-        known, counts = first * deviation, np.full(len(first), count)
+    def _queried(self, values: Values, d: int, count: float) -> tuple[Array, Array]:
+        known = values["first"] * self._deviation(0)
+        counts = np.full(len(known), count)
         if not self._replaced:
             known, counts = known[:, :-1], known[:, -1] / _COUNT
-        return matrices(known, d), np.maximum(counts, 1.0)
+        return unpack(known, sqrt(2)), np.maximum(counts, 1.0)
 
     def _noise(self, dimension: int) -> float:
         return self._deviation(0)
 
+    def _drawn(self, size: int, dimension: int, rng: Rng) -> Array:
+        wide = self._deviation(0)
+        return symmetric_gaussian(size, dimension, wide / sqrt(2), wide, rng=rng)
+
     def _plan(self, values: Values, dimension: int, count: float) -> Plan:
         return Plan.made(
-            *self._first(values["first"], dimension, count),
+            *self._queried(values, dimension, count),
             self.n_components,
             noise=self._deviation(0) / sqrt(2),
             whole_noise=self._moved / (sqrt(2) * self.mu),
