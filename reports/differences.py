@@ -20,13 +20,15 @@ another seed: reports of one seed and profile are what is meant to be compared.
 apart neither is wrong. They are listed where they moved by more than `MOVED`.
 
 **Numbers without repetitions** (exact losses, say) are listed where they differ by a
-relative `ROUNDING` or more.
+relative `ROUNDING` or more. Of a table that has no repetitions and no verdicts the
+first row of each column is told, and how many more there are; times are not.
 """
 
 from collections.abc import Collection, Iterator, Mapping
 from math import comb
 from pathlib import Path
 from typing import Any, NamedTuple
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import pandas as pd
@@ -156,9 +158,12 @@ def compare_reports(old: Path, new: Path) -> Differences:
                 changes += _judged(name, key, rows[0][key], rows[1][key])
         elif all("repetition" in table for table in pair):
             changes += _moved(name, *map(_mechanisms, pair))
+            changes += _lost(name, *pair)
             compared = list(_cells(name, *pair))
             cells += len(compared)
             tested += filter(None, compared)
+        elif not any({"verdict", "repetition"} & set(table) for table in pair):
+            changes += _rows(name, *pair)
     level = ALARM / max(cells, 1)
     for change, p, _ in tested:
         changes += [change] if p <= level else []
@@ -199,6 +204,32 @@ def _mechanisms(table: pd.DataFrame) -> set[str]:
     return set(map(str, table["mechanism"].dropna())) if "mechanism" in table else set()
 
 
+def _rows(name: str, old: pd.DataFrame, new: pd.DataFrame) -> Iterator[Change]:
+    """Yield what is other in the rows of a table, one after the other."""
+    if len(old) != len(new):
+        kind = "gone" if len(old) > len(new) else "new"
+        yield Change(kind, name, f"{abs(len(old) - len(new)):,} rows", "", "", "")
+        return
+    places = list(_by_name(old))
+    for column in (each for each in old if each in new and "seconds" not in each):
+        pairs = zip(old[column], new[column], strict=True)
+        other = [(x, *y) for x, y in enumerate(pairs) if not _alike(*y)]
+        if other:
+            first, one, two = other[0]
+            besides = f" (and {len(other) - 1:,} of {len(old) - 1:,} other rows)"
+            where = places[first] + besides * (len(other) > 1)
+            said = _said(_number(one), _number(two))
+            yield Change("number", name, where, column, *said)
+
+
+def _alike(old: Any, new: Any, far: float = ROUNDING) -> bool:
+    """Say whether two values are the same, or numbers that are not far apart."""
+    old, new = _number(old), _number(new)
+    if isinstance(old, float) and isinstance(new, float):
+        return bool(np.isclose(old, new, rtol=far, atol=0, equal_nan=True))
+    return bool(old == new)
+
+
 def _by_name(table: pd.DataFrame) -> dict[str, Mapping[str, Any]]:
     """Return the rows of a table of verdicts by what they are about."""
     found: dict[str, Mapping[str, Any]] = {}
@@ -219,7 +250,7 @@ def _by_name(table: pd.DataFrame) -> dict[str, Mapping[str, Any]]:
 def _place(about: Mapping[str, Any]) -> str:
     """Return what a row or a cell is about, in words."""
     return ", ".join(
-        value if isinstance(value, str) else f"{name} = {value:g}"
+        value if isinstance(value, str) else f"{name} = {_number(value):g}"
         for name, value in about.items()
     )
 
@@ -231,24 +262,46 @@ def _judged(
     kinds = {"verdict": "verdict", "claim_text": "claim"}
     kinds |= dict.fromkeys(_EXACT, "number") | dict.fromkeys(_BOUNDS, "bound")
     for column, kind in kinds.items():
-        one, two = (_number(each.get(column)) for each in (old, new))
-        if column not in old or column not in new or (pd.isna(one) and pd.isna(two)):
+        if column not in old or column not in new:
             continue
-        if isinstance(one, float | int) and isinstance(two, float | int):
-            far = MOVED if kind == "bound" else ROUNDING
-            if np.isclose(one, two, rtol=far, atol=0, equal_nan=True):
-                continue
-        elif one == two:
-            continue
-        yield Change(kind, table, key, column, *_said(one, two))
+        one, two = (_number(each[column]) for each in (old, new))
+        if not _alike(one, two, MOVED if kind == "bound" else ROUNDING):
+            yield Change(kind, table, key, column, *_said(one, two))
 
 
 def _number(value: Any) -> Any:
-    """Return the number in a text: beside one word a column of numbers is of texts."""
+    """Return the number that a value is, also in a text, or the value.
+
+    Beside one word a column of numbers is of texts. Numbers may be too large for one.
+    """
     try:
-        return float(value) if isinstance(value, str) else value
+        return float(str(value))
     except ValueError:
         return value
+
+
+def _lost(name: str, old: pd.DataFrame, new: pd.DataFrame) -> Iterator[Change]:
+    """Yield what is not compared: columns of other things, and cells of a grid."""
+    one, two = (set(table.select_dtypes("number")) for table in (old, new))
+    for column in sorted((one ^ two) & set(old) & set(new) - {"mechanism"}):
+        kind = "gone" if column in one else "new"
+        yield Change(kind, name, f"column {column} of numbers", "", "", "")
+    if not (keys := _keys(old, new)):
+        return
+    both = _mechanisms(old) & _mechanisms(new)  # the others are told themselves
+    cells: list[set[Any]] = []
+    for table in (old, new):
+        some = table[table["mechanism"].isin(both)] if "mechanism" in keys else table
+        cells.append({key for key, _ in some.groupby(keys, sort=False)})
+    for kind, these, those in zip(("gone", "new"), cells, cells[::-1], strict=True):
+        if lost := len(these - those):
+            where = f"{lost:,} of {len(these):,} cells"
+            yield Change(kind, name, where, "", "", "")
+
+
+def _keys(old: pd.DataFrame, new: pd.DataFrame) -> list[str]:
+    """Return the columns that say which cell of a grid is meant."""
+    return [key for key in old.columns[: list(old).index("repetition")] if key in new]
 
 
 def _cells(
@@ -258,7 +311,7 @@ def _cells(
 
     None where the numbers are the same.
     """
-    keys = [key for key in old.columns[: list(old).index("repetition")] if key in new]
+    keys = _keys(old, new)
     columns = [
         column
         for column in old.select_dtypes("number")
@@ -286,7 +339,9 @@ def _cells(
             middles = [float(np.median(_ranked(each))) for each in (one, two)]
             what = f"median of {column}"
             change = Change("error", name, where, what, *_said(*middles))
-            p = ks_2samp(_ranked(one), _ranked(two), method="exact").pvalue
+            with catch_warnings():  # of p above 1 by rounding, or too many paths
+                simplefilter("ignore", RuntimeWarning)
+                p = ks_2samp(_ranked(one), _ranked(two), method="exact").pvalue
             yield change, float(p), least
 
 

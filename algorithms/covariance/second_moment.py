@@ -140,7 +140,7 @@ class ReleasesMoment(OnClippedRows):
         values = np.linalg.eigvalsh(release)[::-1] - level
         off = noise[:, ~np.eye(d, dtype=bool)].std()
         beyond = beyond_noise(release, k, lambda *_: noise)
-        return bool(beyond & stand_out(values, k, off))
+        return bool(beyond & stand_out(np.asarray(values, dtype=float), k, off))
 
     def components(self, releases: Array, n_components: int) -> Array:
         """Return the top eigenvectors of releases, shape (..., d, k)."""

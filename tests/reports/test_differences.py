@@ -102,6 +102,61 @@ def test_columns_that_came_or_went_are_told(tmp_path):
     assert compare_reports(other, other).cells == 0
 
 
+def test_what_is_not_compared_is_told(tmp_path):
+    """A headline says that nothing changed only where all was held against all."""
+    some = ERRORS[(ERRORS["mechanism"] == "m") | (ERRORS["d"] == 5)]
+    (lost,) = changed(tmp_path, errors=some).changes
+    assert (lost.kind, lost.table, lost.where) == ("gone", "errors", "1 of 4 cells")
+    (more,) = compare_reports(tmp_path / "new", tmp_path / "old").changes
+    assert (more.kind, more.where) == ("new", "1 of 4 cells")
+    for column, told in {
+        "error": ["column error of numbers"],
+        "d": ["column d of numbers", "4 of 4 cells", "5 of 5 cells"],
+    }.items():
+        texts = ERRORS.astype({column: object})
+        texts.loc[3, column] = "oops"
+        found = changed(tmp_path, errors=texts)
+        assert [each.where for each in found.changes] == told
+
+
+def test_numbers_of_tables_without_repetitions_are_told(tmp_path):
+    exact = pd.DataFrame({"mechanism": list("abc"), "exact": [1.0, 2.0, 3.0]})
+    exact["seconds"] = 1.0
+    old = written(tmp_path / "old", exact=exact)
+    for other, where, said in (
+        (
+            exact.assign(exact=[1.0, 2.5, 9.0]),
+            "b (and 1 of 2 other rows)",
+            ("2", "2.5"),
+        ),
+        (exact.assign(exact=[1.0, 2.0, np.nan]), "c", ("3", "none")),
+        (exact.assign(mechanism=list("abd")), "c", ("c", "d")),
+        (exact[:2], "1 rows", ("", "")),
+    ):
+        (one,) = compare_reports(old, written(tmp_path / "new", exact=other)).changes
+        assert (one.table, one.where, (one.old, one.new)) == ("exact", where, said)
+    same = exact.assign(exact=exact["exact"] * (1 + 1e-9), seconds=2.0)
+    assert not compare_reports(old, written(tmp_path / "new", exact=same)).changes
+
+
+def test_no_number_is_too_large_and_none_is_told_besides(tmp_path, capfd):
+    huge = {**AUDIT, "exact_epsilon": "1" * 400, "epsilon": "1" * 400}
+    (one,) = changed(tmp_path, {"exact_epsilon": "1" * 400}).changes
+    assert (one.old, one.new) == ("1", "inf")
+    written(tmp_path / "old", [huge])
+    assert not compare_reports(
+        tmp_path / "old", written(tmp_path / "new", [huge])
+    ).changes
+    # Of samples that are next to the same the exact test says p > 1, by rounding.
+    five = ERRORS[ERRORS["repetition"] < 5]
+    near = five.assign(error=five["error"] + 1e-5)
+    written(tmp_path / "old", errors=five)
+    assert not compare_reports(
+        tmp_path / "old", written(tmp_path / "new", errors=near)
+    ).changes
+    assert capfd.readouterr().err == ""
+
+
 def test_a_word_among_numbers_leaves_the_others_numbers(tmp_path):
     old = written(tmp_path / "old", [AUDIT, {**AUDIT, "mechanism": "n"}])
     rows = [AUDIT, {**AUDIT, "mechanism": "n", "epsilon_lower": "much"}]
