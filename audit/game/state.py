@@ -57,6 +57,7 @@ _PLANNED, _PLANNED_BESIDE = 40, 16
 # past, for the bounds alone.
 _HOPELESS = 2.0
 _REFUSED = "{}; so on every pair tried: name columns, ranges and form that it takes"
+_SOON = 1000  # releases a side after which a mechanism that does not repeat ends
 _NOT_OF_ROWS = ("the mechanism returns", "a hint rng")
 # Rounds on a pair that is new to a long search are no smaller than this share of it.
 _LEAST_SHARE = 1 / 20
@@ -195,7 +196,11 @@ class AuditState:
         The bound is that on epsilon at `at_delta`.
         """
         while not self.finished:
+            before = self.samples
             self._play()
+            seeded = getattr(self.subject, "seedable", True) is not False
+            if before < _SOON <= self.samples and seeded and not self.repeats():
+                self.limit = self.samples  # more would tell nothing either
             reached = self.samples, self.tests["epsilon"].lower_bound
             self.trajectory.append(reached)
             yield reached

@@ -103,6 +103,11 @@ class TranscriptView:
         """The relation of the mechanism."""
         return cast(Relation, self.mechanism.relation)
 
+    @property
+    def seedable(self) -> bool:
+        """Whether the same seed gives the same transcript, unless it says no."""
+        return getattr(self.mechanism, "seedable", True) is not False
+
     def draw(
         self, data: Array, size: int, *, rng: np.random.Generator
     ) -> Mapping[str, Array]:

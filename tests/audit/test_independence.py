@@ -146,6 +146,31 @@ def test_independent_batches_are_left_alone_and_own_sources_may_be_declared():
     assert audited(shared, budget=60).verdict is Verdict.NO_VERDICT
 
 
+class OfTheSystem:
+    claim, relation = GaussianDP(1.0), "add-remove"
+
+    def __init__(self, seedable):
+        self.seedable, self.calls = seedable, 0
+
+    def transcript(self, data, size, *, rng):
+        self.calls += size
+        draws = [secrets.randbelow(1000) / 1000 for _ in range(size)]
+        return {"noise": data.sum() + rng.normal(size=size) + draws}
+
+    def release(self, data, *, rng):
+        return self.transcript(data, 1, rng=rng)["noise"][0]
+
+
+@pytest.mark.parametrize("layer", ["black-box", "transcript"])
+def test_what_draws_from_the_system_ends_soon_unless_it_says_so(layer):
+    for seedable in (True, False):
+        mechanism = OfTheSystem(seedable)
+        result = audited(mechanism, claim=None, layer=layer, budget=6000)
+        assert (result.verdict == "NO_VERDICT") == seedable
+        assert (result.samples < 3000) == (mechanism.calls < 7000) == seedable
+        assert not result.interrupted
+
+
 SCALE = 1e-3  # far too little noise: whatever has a verdict is REFUTED
 
 
