@@ -5,13 +5,13 @@ seed, or with a seed that was drawn, draw from the recorder.
 
 **Generators that were there before an execution**, and functions that were imported
 from the two modules, are replaced where the code reaches them by name: in a global name
-of the code's module, in a variable around a function, or in an attribute of an object
-or class. What records replaces them for one execution, and they are put back after it.
-Each execution then has new draws, as it would have from the generator itself if that
-took its seed from the system. A generator with a seed of its own gives the same draws
-to everyone who knows the seed. Its draws, those of a generator with an unknown seed,
-and those of copies are recorded, so that their line can be told, and count as not
-followed.
+of the code's module, or a dictionary there, in a variable around a function, in a
+default, or in an attribute of an object or class. What records replaces them for one
+execution, and they are put back after it. Each execution then has new draws, as it
+would have from the generator itself if that took its seed from the system. A generator
+with a seed of its own gives the same draws to everyone who knows the seed. Its draws,
+those of a generator with an unknown seed, and those of copies are recorded, so that
+their line can be told, and count as not followed.
 
 Generators elsewhere (in a list, a slot or a library) are not replaced;
 `dpaudit.audit.replay.follow.foreign` checks whether they are drawn from.
@@ -217,7 +217,8 @@ _SEEDED = (
 _COPIED = "{} is a generator that was there before, and a copy of another one"
 
 _Place = tuple[Any, str]
-"""What holds something, and by which name: a dictionary, a class or a cell."""
+"""What holds something, and by which name: a dictionary, a class, a cell, or a function
+its defaults, by their numbers."""
 
 
 @contextmanager
@@ -282,7 +283,12 @@ def _holders(mechanism: Any) -> Iterator[tuple[Any, set[str] | None]]:
     for thing, _ in reached((mechanism, None)):
         if isinstance(thing, FunctionType):
             names = names_of(thing.__code__)
-            yield from ((space, names) for space in spaces_of(thing))
+            for space in spaces_of(thing):
+                yield space, names
+                named = map(space.get, names)
+                yield from ((each, None) for each in named if type(each) is dict)
+            yield thing, {str(i) for i in range(len(thing.__defaults__ or ()))}
+            yield thing.__kwdefaults__ or {}, None
             for cell, name in zip(
                 thing.__closure__ or (), thing.__code__.co_freevars, strict=True
             ):
@@ -311,6 +317,8 @@ def _get(place: _Place) -> Any:
             return holder.cell_contents
         except ValueError:  # it is empty
             return None
+    if isinstance(holder, FunctionType):
+        return (holder.__defaults__ or ())[int(name)]
     return (holder if isinstance(holder, dict) else vars(holder)).get(name)
 
 
@@ -318,6 +326,9 @@ def _set(place: _Place, value: Any) -> None:
     holder, name = place
     if isinstance(holder, CellType):
         holder.cell_contents = value
+    elif isinstance(holder, FunctionType):
+        before, i = holder.__defaults__ or (), int(name)
+        holder.__defaults__ = (*before[:i], value, *before[i + 1 :])
     elif isinstance(holder, dict):
         holder[name] = value
     else:

@@ -34,6 +34,7 @@ HELD = [
 WRITTEN = np.random.default_rng(122807528840384100672342137672332424406)
 BY_NAME, MADE_BY_NAME = np.random.laplace, np.random.default_rng
 COIN_BY_NAME, LAW_BY_NAME = random.random, scipy.stats.laplace
+BY_KEY = {"laplace": np.random.laplace, "own": np.random.default_rng()}
 
 
 def total(x):
@@ -142,6 +143,10 @@ FOLLOWED = [
         np.argmax(np.array([total(x), 1.0, 0.5]) + rng.laplace(0, 2.0, 3))
     ),
     lambda x, rng: total(x) + BY_NAME(0, 1.0),
+    lambda x, rng: total(x) + BY_KEY["laplace"](0, 1.0),
+    lambda x, rng: total(x) + BY_KEY["own"].laplace(0, 1.0),
+    lambda x, rng, noise=np.random.laplace: total(x) + noise(0, 1.0),
+    lambda x, rng, *, of=np.random.laplace: total(x) + of(0, 1.0),
     lambda x, rng: total(x) + MADE_BY_NAME().laplace(0, 1.0),
     lambda x, rng: total(x) - np.log(COIN_BY_NAME()) + np.log(COIN_BY_NAME()),
     lambda x, rng: total(x) + Kept.by_name(0, 1.0),
@@ -183,6 +188,16 @@ class Kept:
 
     def total(self, x):
         return total(x) + self.rng.laplace(0, 4.0), len(x) - self.old.laplace(0, 4.0)
+
+
+def test_defaults_are_put_back():
+    def noisy(x, scale=1.0, noise=np.random.laplace, *, law=np.random.normal):
+        return total(x) + noise(0, scale)
+
+    before = noisy.__defaults__, dict(noisy.__kwdefaults__)
+    assert replay(noisy, pair=PAIR, claim=PureDP(1.0)).verdict == "NOT_REFUTED"
+    assert replay(noisy, pair=PAIR, claim=PureDP(0.9)).proof
+    assert (noisy.__defaults__, noisy.__kwdefaults__) == before
 
 
 def test_generators_of_an_object_are_followed_and_put_back():
