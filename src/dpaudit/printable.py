@@ -9,7 +9,7 @@ import re
 import traceback
 from collections.abc import Sequence
 
-__all__ = ["ADDRESS", "aligned", "printable", "said", "told_apart"]
+__all__ = ["ADDRESS", "aligned", "called", "printable", "said", "told_apart"]
 
 ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 """Where an object lies in memory, in its `repr`."""
@@ -92,6 +92,11 @@ def told_apart(value: float, other: float, digits: int = 4) -> tuple[str, str]:
         if shown != beside or value == other or digits == _ALL_DIGITS:
             return shown, beside
         digits += 1
+
+
+def called(thing: object) -> str:
+    """Return the name of a function or a class, or of an instance's class."""
+    return printable(getattr(thing, "__name__", type(thing).__name__))
 
 
 def said(error: BaseException) -> str:

@@ -9,21 +9,22 @@ than the words that begin the stream.
 
 An audit calls ``function(data, rng)`` with a stream. A function as people write it may
 as well take a generator by a name or a hint, or a seed, or neither, and draw from
-`numpy.random`, `random`, or a generator that it makes without a seed: these are seeded
-for every release, from the generator of the audit, so that releases are independent and
-come out again. A seed whose default is a number stays that number, as for all callers:
-all releases then have the same noise. What draws from the system cannot be seeded, and
-may say so by an attribute ``seedable`` that is False.
+`numpy.random`, `random`, or a generator that it, its object or its module makes without
+a seed: these are seeded for every release, from the generator of the audit, so that
+releases are independent and come out again. A seed whose default is a number stays that
+number, as for all callers: all releases then have the same noise. What draws from the
+system cannot be seeded, and may say so by an attribute ``seedable`` that is False.
 """
 
 import random
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
-from inspect import Parameter, signature
+from functools import cached_property, lru_cache, partial
+from inspect import Parameter
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -33,17 +34,19 @@ from numpy.random.bit_generator import ISpawnableSeedSequence
 from numpy.typing import NDArray
 
 from dpaudit.errors import InputError
-from dpaudit.printable import printable
-from dpaudit.validation import check_count
+from dpaudit.printable import called
+from dpaudit.validation import GENERATORS, check_count, check_parameters
 
 __all__ = ["FunctionMechanism", "draw_seed", "position", "stream", "streams"]
 
 _LARGEST_SEED = 2**31  # what every language takes for a seed
+_NAMED = (FunctionType, ModuleType, type)
+_OTHERS = {*sys.stdlib_module_names, "dpaudit"}  # whose code is not the user's
+_LARGE = 2**64  # a seed that the system gives is larger
 _BLOCK = 256  # streams that get their words at once
 _WORDS = 4  # of 64 bits, which begin a stream of PCG64
 # NumPy's stubs know no other seed sequences than its own.
 _PCG64: Any = PCG64
-_GENERATORS = ("rng", "generator", "prng", "random_generator", "gen", "np_random")
 _HINTED = re.compile(r"\b(RandomState|(?:System)?Random)\b")
 _SEEDS = ("seed", "random_state", "random_seed")
 _PRIVACY = ("epsilon", "eps", "delta", "rho", "mu", "sigma", "scale", "sensitivity")
@@ -204,10 +207,8 @@ class FunctionMechanism:
     >>> def noisy_count(rows, epsilon, seed=None):
     ...     return len(rows) + np.random.default_rng(seed).laplace(scale=1 / epsilon)
     >>> mechanism = FunctionMechanism(noisy_count, {"epsilon": 1.0})
-    >>> one, two = (
-    ...     mechanism.release([7, 8], rng=np.random.default_rng(0)) for _ in range(2)
-    ... )
-    >>> one == two
+    >>> one = mechanism.release([7, 8], rng=np.random.default_rng(0))
+    >>> one == mechanism.release([7, 8], rng=np.random.default_rng(0))
     True
     """
 
@@ -220,11 +221,18 @@ class FunctionMechanism:
             raise InputError(f"function must be callable, got {self.function!r}")
         object.__setattr__(self, "_way", _randomness(self.function, self.given))
         if missing := self.lacking(self.function, self.given):
-            name, given = _name(self.function), ", ".join(f"{n}=..." for n in missing)
+            name, given = called(self.function), ", ".join(f"{n}=..." for n in missing)
             raise InputError(
                 f"{name} takes {' and '.join(missing)}, which is not given: audit "
                 f"functools.partial({name}, {given})"
             )
+
+    @cached_property
+    def _own(self) -> list[Any]:
+        return _own(self.function)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FunctionMechanism, (self.function, self.given)  # what it owns stays here
 
     @property
     def seedable(self) -> bool:
@@ -244,7 +252,7 @@ class FunctionMechanism:
             made = None if kind == "generator" else kinds.get(kind, random.Random)
             source = rng if made is None else made(draw_seed(rng))
             return self.function(data, **self.given, **{name: source})
-        with _seeded(rng):
+        with _seeded(rng, self):
             return self.function(data, **self.given)
 
     @staticmethod
@@ -281,13 +289,13 @@ class FunctionMechanism:
         source, _ = _randomness(function, given)
         lacks = [
             each.name
-            for each in _parameters(function)[1:]
+            for each in check_parameters(function)[1:]
             if _is_needed(each) and each.name not in (source, *given)
         ]
         if part := [name for name in lacks if name in _OF_ROWS]:
             told = f"takes {part[0]} beside its rows: audit a function of one dataset"
-            parts = f"lambda data: {_name(function)}(data[:, :-1], data[:, -1], ...)"
-            raise InputError(f"{_name(function)} {told}, as {parts}")
+            parts = f"lambda data: {called(function)}(data[:, :-1], data[:, -1], ...)"
+            raise InputError(f"{called(function)} {told}, as {parts}")
         return lacks
 
 
@@ -307,13 +315,13 @@ def _randomness(
     A second one that has no default, and no other known name, is the generator if
     nothing else is lacking.
     """
-    parameters = _parameters(function)
+    parameters = check_parameters(function)
     if not parameters or parameters[0].kind is Parameter.VAR_POSITIONAL:
         return "", "second"  # nobody knows what it takes
     rest = [each for each in parameters[1:] if each.name not in given]
     rest = [each for each in rest if type(each.default) is not ModuleType]  # seeded
     for each in rest:
-        named, hint = each.name in _GENERATORS, str(each.annotation)
+        named, hint = each.name in GENERATORS, str(each.annotation)
         told = _HINTED.search(hint + str(type(each.default)) * named)
         if told and "Generator" not in hint and each.kind is not _POSITIONAL[0]:
             return each.name, told[0]
@@ -336,54 +344,45 @@ def _is_needed(parameter: Parameter) -> bool:
     return parameter.default is Parameter.empty and parameter.kind not in _MANY
 
 
-def parameters_of(function: Any) -> list[Parameter]:
-    """Return the parameters by which a function is called, decorated or not.
-
-    A decorator may take others than what it decorates, such as a generator. Those of
-    the function below (``__wrapped__``) are meant where it takes any, and no generator.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If they are not known.
-    """
-    top = function
-    while isinstance(top, FunctionType | MethodType) and hasattr(top, "__wrapped__"):
-        own = list(signature(top, follow_wrapped=False).parameters.values())
-        generators = {each.name for each in own} & {*_GENERATORS}
-        if generators or not any(each.kind in _MANY for each in own):
-            return own
-        below: Any = getattr(top, "__wrapped__")  # noqa: B009
-        if isinstance(top, MethodType) and hasattr(below, "__get__"):
-            below = below.__get__(top.__self__)
-        top = below
-    return list(signature(top).parameters.values())
-
-
-def _parameters(function: Any) -> list[Parameter]:
-    """Return the parameters of a function, none if they are not known."""
-    try:
-        found = parameters_of(function)
-    except (TypeError, ValueError):
-        return []
-    kinds = (*_POSITIONAL, Parameter.VAR_POSITIONAL)
-    if not found or found[0].kind not in kinds or found[0].name in _GENERATORS:
-        raise InputError(
-            f"{_name(function)} takes no dataset: its first parameter must be one, got "
-            f"{_name(function)}({', '.join(map(str, found))})"
-        )
-    return found
+def _own(function: Any) -> list[Any]:
+    """Return generators without a seed that the user's code comes to by its names."""
+    found, seen, waiting = list[Any](), set[int](), [function]
+    for thing in waiting:  # which grows
+        kind = type(thing)
+        if kind is Generator:
+            seed = getattr(thing.bit_generator.seed_seq, "entropy", None)
+            found += [thing] if isinstance(seed, int) and seed >= _LARGE else []
+        elif kind is MethodType:
+            waiting += thing.__self__, thing.__func__
+        elif isinstance(thing, partial):
+            waiting += thing.func, *thing.args, *thing.keywords.values()
+        elif id(thing) not in seen and (thing is function or _is_users(thing)):
+            with suppress(AttributeError):  # it has slots
+                waiting += object.__getattribute__(thing, "__dict__").values()
+            waiting += [] if kind in _NAMED else [kind]
+            if kind is FunctionType:
+                waiting += (*thing.__globals__.values(), *(thing.__defaults__ or ()))
+                for cell in thing.__closure__ or ():
+                    with suppress(ValueError):  # it is empty yet
+                        waiting.append(cell.cell_contents)
+        seen.add(id(thing))
+    return [*{id(each): each for each in found}.values()]
 
 
-def _name(function: Any) -> str:
-    return printable(getattr(function, "__name__", type(function).__name__))
+def _is_users(thing: Any) -> bool:
+    kind = thing if type(thing) in _NAMED else type(thing)
+    name = str(kind.__name__ if type(kind) is ModuleType else kind.__module__)
+    file = str(getattr(sys.modules.get(name), "__file__", ""))
+    return "-packages" not in file and name.partition(".")[0] not in _OTHERS
 
 
 @contextmanager
-def _seeded(rng: np.random.Generator) -> Iterator[None]:
+def _seeded(rng: Any, mechanism: FunctionMechanism) -> Iterator[None]:
     """Seed whatever code draws from that is handed no generator, for the block."""
     source: Any = np.random.bit_generator  # where generators without a seed take one
     with _ONE_AT_A_TIME:
+        for each in () if hasattr(rng, "of_seed") else mechanism._own:
+            each.bit_generator.state = type(each.bit_generator)(draw_seed(rng)).state
         np.random.seed(draw_seed(rng))  # noqa: NPY002
         random.seed(draw_seed(rng))
         kept = source.randbits, random.Random.seed, random.seed

@@ -16,9 +16,9 @@ from dataclasses import fields
 from difflib import get_close_matches
 from enum import Enum
 from functools import cache, partial
-from inspect import get_annotations
+from inspect import Parameter, get_annotations, signature
 from numbers import Integral, Real
-from types import NoneType, UnionType
+from types import FunctionType, MethodType, NoneType, UnionType
 from typing import Annotated, Any, TypeAlias, Union, cast, get_args, get_origin
 
 import numpy as np
@@ -26,8 +26,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
+from dpaudit.printable import called
 
 __all__ = [
+    "GENERATORS",
     "Checked",
     "Count",
     "Fraction",
@@ -43,10 +45,17 @@ __all__ = [
     "check_name",
     "check_nonnegative",
     "check_numbers",
+    "check_parameters",
     "check_positive",
     "check_real",
     "check_vector",
+    "parameters_of",
 ]
+
+GENERATORS = ("rng", "generator", "prng", "random_generator", "gen", "np_random")
+"""Names of parameters that take a generator."""
+_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+_MANY = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 
 def _real(name: str, value: object) -> float:
@@ -286,6 +295,51 @@ class Checked:
     def __post_init__(self) -> None:
         for name, check in _checks(cast(Hashable, type(self))):
             object.__setattr__(self, name, check(name, getattr(self, name)))
+
+
+def parameters_of(function: Any) -> list[Parameter]:
+    """Return the parameters by which a function is called, decorated or not.
+
+    A decorator may take others than what it decorates, such as a generator. Those of
+    the function below (``__wrapped__``) are meant where it takes any, and no generator.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are not known.
+    """
+    top = function
+    while isinstance(top, FunctionType | MethodType) and hasattr(top, "__wrapped__"):
+        own = list(signature(top, follow_wrapped=False).parameters.values())
+        generators = {each.name for each in own} & {*GENERATORS}
+        if generators or not any(each.kind in _MANY for each in own):
+            return own
+        below: Any = getattr(top, "__wrapped__")  # noqa: B009
+        if isinstance(top, MethodType) and hasattr(below, "__get__"):
+            below = below.__get__(top.__self__)
+        top = below
+    return list(signature(top).parameters.values())
+
+
+def check_parameters(function: Any) -> list[Parameter]:
+    """Return the parameters of a function of a dataset, none if they are not known.
+
+    Raises
+    ------
+    InputError
+        If the first one is no dataset.
+    """
+    try:
+        found = parameters_of(function)
+    except (TypeError, ValueError):
+        return []
+    kinds = (*_POSITIONAL, Parameter.VAR_POSITIONAL)
+    if not found or found[0].kind not in kinds or found[0].name in GENERATORS:
+        raise InputError(
+            f"{called(function)} takes no dataset: its first parameter must be one, "
+            f"got {called(function)}({', '.join(map(str, found))})"
+        )
+    return found
 
 
 @cache

@@ -1,3 +1,4 @@
+import pickle
 import random
 from functools import partial, wraps
 
@@ -83,6 +84,52 @@ def by_no_seed(data):
     return data.sum() + np.random.laplace()  # noqa: NPY002
 
 
+MADE_BEFORE = default_rng()
+
+
+def laplace():
+    return MADE_BEFORE.laplace()
+
+
+def by_its_module(data):
+    return data.sum() + laplace()
+
+
+class Holder:
+    of_all = default_rng()
+
+    def __init__(self):
+        self.own = default_rng()
+
+    def by_its_object(self, data):
+        return data.sum() + self.own.laplace()
+
+    def by_its_class(self, data):
+        return data.sum() + self.of_all.laplace()
+
+
+HOLDER = Holder()
+
+
+def by_an_object_of_its_module(data):
+    return HOLDER.by_its_object(data)
+
+
+def made_with(source):
+    def by_what_is_around(data):
+        return data.sum() + source.laplace()
+
+    return by_what_is_around
+
+
+def by_another_default(data, noise=default_rng()):  # noqa: B008
+    return data.sum() + noise.laplace()
+
+
+def by_a_holder(data, holder):
+    return holder.by_its_class(data)
+
+
 def by_a_new_python(data):
     return float(data.sum()) + random.Random().gauss(0, 1)
 
@@ -126,6 +173,9 @@ def of_epsilon(data, epsilon):
 
 WAYS = [by_any_name, by_keyword, by_hint, by_seed, by_random_state, by_numpy, by_python]
 WAYS += [by_its_name, by_a_new_state, by_new_bits, by_no_seed, by_a_new_python]
+WAYS += [by_its_module, HOLDER.by_its_object, HOLDER.by_its_class, by_another_default]
+WAYS += [by_an_object_of_its_module, made_with(default_rng())]
+WAYS += [partial(by_a_holder, holder=HOLDER)]
 WAYS += [by_a_state, by_a_python, by_the_kind_of_a_default, by_a_module]
 WAYS += [
     by_a_fresh_one,
@@ -148,6 +198,16 @@ def test_both_audits_see_what_a_function_draws(function):
     replayed = replay(function, pair=PAIR, claim=PureDP(1.0))
     assert replayed.proof
     assert replayed.findings[0].where.startswith("tests/vocabulary/test_functions.py:")
+
+
+def test_generators_of_a_seed_stay_theirs_and_copies_find_their_own():
+    seeded = FunctionMechanism.of(made_with(default_rng(7)))
+    one, two = (seeded(PAIR.neighbour, default_rng(1)) for _ in range(2))
+    assert one != two  # it goes on from where it was
+    given = FunctionMechanism(by_its_module)
+    drawn = given(PAIR.neighbour, default_rng(1))
+    copied = pickle.loads(pickle.dumps(given))
+    assert copied(PAIR.neighbour, default_rng(1)) == drawn
 
 
 def test_seeds_stay_numbers_and_what_is_lacking_is_named():

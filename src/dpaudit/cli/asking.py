@@ -26,8 +26,9 @@ from dpaudit.codec import load_reference
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import HasCanonicalPairs, HasWorstCase
 from dpaudit.neighbours import Relation
-from dpaudit.printable import printable
-from dpaudit.streams import FunctionMechanism, parameters_of
+from dpaudit.printable import called, printable
+from dpaudit.streams import FunctionMechanism
+from dpaudit.validation import parameters_of
 
 if TYPE_CHECKING:
     from dpaudit.domains import Domain
@@ -276,12 +277,11 @@ def _functions_in(file: Path | None) -> list[str]:
 def _called(subject: Any) -> str:
     """Return the name of a function with its parameters."""
     subject = FunctionMechanism.written(subject)
-    name = getattr(subject, "__name__", type(subject).__name__)
     try:
-        called = inspect.Signature(parameters_of(subject))
-        return printable(f"{name}{called}", longest=200)
+        taken = inspect.Signature(parameters_of(subject))
+        return printable(f"{called(subject)}{taken}", longest=200)
     except (TypeError, ValueError):
-        return printable(name)
+        return called(subject)
 
 
 def _proposed(subject: Any) -> str:
