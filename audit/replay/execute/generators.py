@@ -210,6 +210,7 @@ def _python_coin(name: str) -> Callable[..., Any]:
 _KINDS = (Generator, RandomState, random.Random)
 _LEAST = 2**64  # of what the system gives for a seed
 _LARGE = re.compile(r"\b(?:0x[0-9a-fA-F]{16,}|[1-9][0-9]{19,})\b")
+_MANY = 1000  # entries of a dictionary: larger ones hold data
 _FIRST = 2  # number of the streams, after those of two modules
 _SEEDED = (
     "{} is a generator that was there before, of a seed that the system did not give"
@@ -285,8 +286,8 @@ def _holders(mechanism: Any) -> Iterator[tuple[Any, set[str] | None]]:
             names = names_of(thing.__code__)
             for space in spaces_of(thing):
                 yield space, names
-                named = map(space.get, names)
-                yield from ((each, None) for each in named if type(each) is dict)
+                dicts = (e for e in map(space.get, names) if type(e) is dict)
+                yield from ((each, None) for each in dicts if len(each) <= _MANY)
             yield thing, {str(i) for i in range(len(thing.__defaults__ or ()))}
             yield thing.__kwdefaults__ or {}, None
             for cell, name in zip(
