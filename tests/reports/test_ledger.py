@@ -196,7 +196,7 @@ def test_what_a_verdict_is_computed_from(told, verdict, said):
 def test_the_word_on_a_theorem_comes_from_its_rows(exponents, chances, word):
     def row(verdict, unmet=""):
         told = SimpleNamespace(theorem="T", unmet=unmet)
-        return SimpleNamespace(row=told, verdict=Ruling[verdict])
+        return SimpleNamespace(row=told, verdict=Ruling[verdict], as_printed=False)
 
     found = [row(verdict, unmet) for verdict, unmet in exponents.items()]
     assert theorem_words(found, [*map(row, chances)]) == {"T": word}

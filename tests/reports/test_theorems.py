@@ -136,6 +136,19 @@ def test_what_the_tolerance_lets_pass_is_said_and_why():
         assert stated([bent]) == "supports"
 
 
+def test_what_is_as_steep_as_the_print_has_it_supports_the_print():
+    """And nothing that is steeper, nor what is steep where the print has less."""
+    for printed, word in ((0.9, "supports"), (0.6, "does not decide on"), (0.0, "d")):
+        steep = score(row(printed=printed), table(0.7))
+        assert steep.verdict == Ruling.STEEPER
+        assert stated([steep]).startswith(word)
+        assert theorems._dissent("Theorem 0", [steep]).startswith(
+            "steeper than what is provable, and not than the print, in x"
+            if printed == 0.9
+            else "steeper than the bound on this grid in x"
+        )
+
+
 def test_slopes_of_errors_that_are_hardly_below_a_guess_are_vacuous():
     """At one point of four is enough; medians of 20 are within 1 % of their law's."""
     held = row(bound="bound", sure=True)

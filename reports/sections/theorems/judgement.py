@@ -49,9 +49,10 @@ all of four points with 1/16 at most, and with next to none by the means of many
 6. ``steeper than the bound on this grid``: the interval is above. Of bounds on the mean
    this is all that is said; where a bound is sure, no error is above it (1).
 
-A theorem is supported by rows of 4 and 5. Those within the tolerance count: with enough
-draws the interval misses any slope that is not exact, so else the theorem would be
-supported the less, the better it is measured.
+A theorem is supported by rows of 4 and 5, and of 6 where the print has a slope as steep
+and less can be proven. Those within the tolerance count: with enough draws the interval
+misses any slope that is not exact, so else the theorem would be supported the less, the
+better it is measured.
 
 **How often that errs.** If the mean of log errors has any slope from p to f on this
 grid, 5 and 6 have probability 2.5 % each at most, since the interval must miss that
@@ -167,6 +168,11 @@ class Score:
         return Ruling.FASTER if fit.high < least else Ruling.STEEPER
 
     @property
+    def as_printed(self) -> bool:
+        """Whether it is steeper than what is provable, and not than the print."""
+        return self.verdict == Ruling.STEEPER and self.fit.low <= self.row.printed
+
+    @property
     def told(self) -> str:
         """The verdict, and whether it is one on the theorem at all."""
         unmet = self.row.unmet
@@ -189,10 +195,10 @@ def stated(found: Sequence[Score]) -> str:
 
     Rows in which its hypotheses are not met have no say.
     """
-    verdicts = [each.verdict for each in found if not each.row.unmet]
-    if Ruling.CONTRADICTED in verdicts:
+    met = [each for each in found if not each.row.unmet]
+    if any(each.verdict == Ruling.CONTRADICTED for each in met):
         return "contradicts"
-    agreeing = [verdict in AGREEING for verdict in verdicts]
+    agreeing = [each.verdict in AGREEING or each.as_printed for each in met]
     if agreeing and all(agreeing):
         return "supports"
     return "supports in some variables only" if any(agreeing) else "does not decide on"

@@ -115,20 +115,26 @@ def _works(
 
 
 def abrupt(results: Results) -> Told:
-    """Figure 4: dp-ggd goes over from failing to finding more abruptly than REAPER."""
+    """Figure 4: dp-ggd goes over from failing to finding more abruptly than REAPER.
+
+    Of those as published who find nothing that is not seen; of those who are corrected
+    it counts where there is something to see.
+    """
     logs = _median_logs(results["robust-budgets"], ["epsilon", "delta"])
-    checks, idle = {}, []
+    checks: dict[str, bool] = {}
+    idle = []
     for end in ("-published", ""):
         own = logs[f"dp-ggd{end}"]
         for other in ("dp-gd-reap", "dp-md-reap"):
             beside, form = logs[f"{other}{end}"], "as published" if end else "corrected"
             if beside.min() > np.log10(TOLERANCE) or own.min() > np.log10(TOLERANCE):
                 idle.append(f"{other} {form}")
+                checks |= {f"than {other}, {form}": False} if end else {}
                 continue
             wider = own.max() - own.min() > beside.max() - beside.min()
             checks[f"than {other}, {form}"] = wider
     told = f"nothing found: {', '.join(idle)}" if idle else ""
-    return seen(checks, bool(checks), told)
+    return seen(checks, len(idle) < 4, told)
 
 
 def shares_of_inliers(results: Results) -> Told:

@@ -27,6 +27,7 @@ from dpaudit.reports.words import decimal, listed, number, signed, spread
 
 __all__ = ["programmed"]
 
+_AS_PRINTED = "steeper than what is provable, and not than the print,"
 _HEIGHT, _ROW = 200, 16  # CSS pixels of a panel, and of a row
 _MOST = 1.0  # how far from what is proven an exponent is drawn
 _COLOURS = {Ruling.CONSISTENT: svg.SERIES[0], Ruling.UNDECIDED: svg.MUTED}
@@ -231,10 +232,11 @@ def _ledger(results: Results) -> list[tuple[ledger.Statement, str, str]]:
 
 def _dissent(theorem: str, found: Sequence[Score]) -> str:
     """Return which rows of a theorem, its hypotheses met, are beside what it says."""
-    where: dict[Ruling, list[str]] = {}
+    where: dict[str, list[str]] = {}
     for each in found:
         if each.row.theorem == theorem and not each.row.unmet:
-            where.setdefault(each.verdict, []).append(each.row.variable)
+            verdict = _AS_PRINTED if each.as_printed else each.verdict
+            where.setdefault(verdict, []).append(each.row.variable)
     as_said = (Ruling.CONSISTENT, Ruling.FASTER)
     return "; ".join(
         f"{verdict} in {listed(dict.fromkeys(variables))}"
