@@ -73,8 +73,7 @@ def judge_finite(judgement: Judgement, first: Trace, second: Trace) -> bool:
         return False
     if not any(len(trace.tape.observations) for trace in sides):
         return False
-    here, there = tree_of(first), tree_of(second)
-    if here is None or there is None:
+    if (here := tree_of(first)) is None or (there := tree_of(second)) is None:
         return False
     every = [*here.traces, *there.traces]
     if all(trace.raises for trace in every):

@@ -138,7 +138,8 @@ def tree_of(trace: Trace) -> Tree | None:
         branches, found = _branches(made, len(script), most, room), _probability(made)
         if branches is None or found is None:
             return None
-        waiting += branches[0]
+        # Those with most choices open are next: too many are soon seen to be so.
+        waiting = sorted([*waiting, *branches[0]], key=len, reverse=True)
         lost += branches[1]
         if found[0] > _LEAST:
             leaves.append(Leaf(*found, outcome.layout, outcome.law))
