@@ -60,6 +60,7 @@ def test_a_table_fits_a_terminal_and_names_stay_whole():
     words = " ".join(shown).split()
     assert len(shown) > len(plain) + 1
     assert {"Imtiaz,", "Algorithm", "accountant"} <= {*words}
+    assert seen(*LIST, columns=50, NO_COLOR="1").splitlines() == shown
 
 
 def test_a_dumb_terminal_is_shown_what_a_pipe_is():

@@ -2,7 +2,7 @@
 
 Both are Rich's, which is loaded on terminals only. Elsewhere tables are columns of
 plain text, and no line overwrites another. A dumb terminal counts as no terminal. With
-NO_COLOR set, and not empty, there are no colours (https://no-color.org).
+NO_COLOR set, and not empty, there are no colours (https://no-color.org), nor bold type.
 """
 
 import os
@@ -80,4 +80,5 @@ def one_line() -> Iterator[Callable[[object], None] | None]:
 def _console(stream: TextIO) -> Any:
     from rich.console import Console
 
-    return Console(file=stream, highlight=False)
+    colours = None if os.environ.get("NO_COLOR") else "auto"
+    return Console(file=stream, highlight=False, color_system=colours)
