@@ -80,5 +80,5 @@ def one_line() -> Iterator[Callable[[object], None] | None]:
 def _console(stream: TextIO) -> Any:
     from rich.console import Console
 
-    colours = None if os.environ.get("NO_COLOR") else "auto"
-    return Console(file=stream, highlight=False, color_system=colours)
+    system: Any = None if os.environ.get("NO_COLOR") else "auto"
+    return Console(file=stream, highlight=False, color_system=system)
