@@ -132,6 +132,7 @@ def test_one_audit_writes_all_forms_and_a_page(folder):
     [
         (["--json"], "sarif and json are for standard output, which takes one"),
         (["--layer", "exact"], "--html and --format are not for --layer exact"),
+        (["--format", "json=one", "--html", "./one"], "must have a file of its own"),
         (["--format", "junit=no/where.xml"], "cannot write 'no/where.xml'"),
         (["--format", "junit="], "Error: Invalid value for '--format': 'junit=' is"),
     ],

@@ -92,9 +92,16 @@ class Output:
                 f"{' and '.join(self._printed)} are for standard output, which takes "
                 "one: give the others files, as in --format sarif=FILE"
             )
+        taken = set()
         for path in (self.witness, self.page, *(file for _, file in self.forms)):
             if path is not None:
                 check_writable(path)
+                if (place := path.resolve()) in taken:
+                    raise InputError(
+                        f"each output must have a file of its own, got {str(path)!r} "
+                        "for two"
+                    )
+                taken |= {place} if place.is_file() or not place.exists() else set()
         self._name = self.witness
         self.witness, self.page = (
             path and path.absolute() for path in (self.witness, self.page)
