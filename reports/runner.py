@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpaudit.audit.sampling.draws import single_threaded
+from dpaudit.audit.sampling.parcels import Parcel
 from dpaudit.errors import ExecutorError
 from dpaudit.reports.store import WorkStore, as_kept
 
@@ -129,9 +130,11 @@ def _outcomes(
         # The long ones first, so that no worker is left with one in the end.
         spread.sort(key=lambda job: -job.effort)
         futures: dict[Future[tuple[Any, float]], Job] = {}
+        on_dask = type(executor).__module__.startswith("distributed.")
         try:
             for job in spread:
-                futures[executor.submit(_timed, job.work)] = job
+                work = _Sent.of(job.work) if on_dask else job.work
+                futures[executor.submit(_timed, work)] = job
             for future in as_completed(futures):
                 yield futures[future], *_outcome(future)
         except Exception as error:
@@ -166,6 +169,24 @@ def _lost(error: BaseException) -> bool:
     """Say whether it is who works that failed, rather than the work."""
     of_dask = type(error).__module__.startswith("distributed.")
     return of_dask or isinstance(error, BrokenExecutor | CancelledError)
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """Work as it goes to Dask, in one piece.
+
+    The arrays in it would arrive at any address. Those that are not aligned NumPy
+    multiplies in another way, which rounds otherwise.
+    """
+
+    parcel: Parcel
+
+    @classmethod
+    def of(cls, work: Callable[[], Any]) -> "_Sent":
+        return cls(Parcel.of(work, by_value=True))
+
+    def __call__(self) -> Any:
+        return self.parcel.opened()()
 
 
 def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
