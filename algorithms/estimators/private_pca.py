@@ -200,7 +200,8 @@ class PrivatePCA(
         self.mean_ = self._centre(X, width, plan, rng)
         centre = self.mean_ if np.any(self.mean_) else None
         how: Any = self.row_norm if self._without_bound() else budget.row_norm
-        self.__dict__.pop("row_norm_", None)
+        for each in ("components_", "row_norm_"):
+            self.__dict__.pop(each, None)
         if plan.norm is not None:
             how = self.row_norm_ = plan.norm.norm(X, centre, rng=rng)
             if not NORMS[4] < how < NORMS[-5]:
@@ -213,8 +214,12 @@ class PrivatePCA(
         made = plan.fitted(X, k, row_norm=how, centre=centre, rng=rng)
         self.mechanism_, self.spent_ = plan.mechanism, plan.spent
         basis = made.basis
+        if len(basis) != width:
+            raise InputError(
+                "X must have the same columns each time that it is read, got "
+                f"{width} and then {len(basis)}"
+            )
         if not np.isfinite(basis).all():
-            self.__dict__.pop("components_", None)
             name = type(plan.mechanism).__name__
             raise MechanismError(f"{name} released no components; the budget is spent")
         self.__dict__.pop("private_variance_", None)

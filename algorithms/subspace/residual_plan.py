@@ -34,6 +34,7 @@ from dpaudit.algorithms.subspace.base import orthonormalise
 from dpaudit.algorithms.subspace.perturbation import turned_pair
 from dpaudit.arrays import Array
 from dpaudit.blocks import Rows, peek
+from dpaudit.errors import InputError
 from dpaudit.gram import Gram, prepared
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import Count, check_length
@@ -325,7 +326,12 @@ class StepsOnResiduals(Transcribed, ReleasesBasis, OnClippedRows):
     ) -> Array:
         """Return sums of so many numbers over rows of length 1, (size, width)."""
         total = np.zeros((len(plan.basis), width))
-        for _, rows in prepared(data, self.row_norm):
+        d = plan.basis.shape[1]
+        for block, rows in prepared(data, self.row_norm):
+            if rows.shape[1] != d:
+                raise InputError(
+                    f"{block.source} must have {d} columns again, got {rows.shape[1]}"
+                )
             for part in slices(len(total), _NUMBERS // max(rows.size, 1)):
                 some = sums(rows / self.row_norm, plan.of(part))
                 total[part] += some.reshape(-1, width)

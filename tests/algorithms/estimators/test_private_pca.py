@@ -95,6 +95,25 @@ def test_there_is_no_ratio_of_what_was_not_released():
     assert 0 < sum(signs) < 20
 
 
+@pytest.mark.parametrize("first", [2, 3, 5])
+@pytest.mark.parametrize("norm", [1.0, "private"])
+def test_every_pass_must_see_the_same_columns(first, norm):
+    class Changing:
+        """Rows that have fewer columns from some pass on."""
+
+        passes = 0
+
+        def __iter__(self):
+            self.passes += 1
+            yield rows_in(6, 500)[:, : 6 if self.passes < first else 3]
+
+    name = "goe-gaussian" if first == 2 else "residual-step-pca"
+    pca = PrivatePCA(2, mechanism=name, row_norm=norm, random_state=0)
+    pca.fit(rows_in(6, 500))
+    refuses("columns .*got (6 and then )?3", pca.fit, Changing())
+    assert not hasattr(pca, "components_")
+
+
 def test_names_of_features_in_and_out():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(rows_in(4, 100), columns=list("abcd"))
