@@ -367,6 +367,6 @@ def _joined(sampler: Sampler, sizes: Sequence[int]) -> tuple[Batch, Batch]:
 def _failure(sides: Sequence[Batch]) -> str | None:
     """Return of what kind all outputs are failures, if they are of one kind."""
     layouts = {layout for side in sides for layout in side.parts}
-    if len(layouts) == 1 and (only := layouts.pop()).startswith(("raises", "returns")):
-        return only
-    return None
+    only = layouts.pop() if len(layouts) == 1 else ""
+    unread = only.startswith("returns") and " of " not in only
+    return only if unread or only.startswith("raises") else None

@@ -241,8 +241,8 @@ class Portfolio:
             names = ", ".join(kind.removeprefix(UNREAD) for kind in kinds[:_NAMED])
             more = ", ..." if len(kinds) > _NAMED else ""
             found.append(
-                f"some outputs can be told by their type alone ({names}{more}): return "
-                "numbers, words, or lists and dictionaries of them"
+                f"some outputs are not read, or their entries alone ({names}{more}): "
+                "return numbers, words, or lists and dictionaries of them"
             )
         wordless = {layout for layout in self._counts if layout not in self._numeric}
         once = sum(self._counts[layout] == 1 for layout in wordless)

@@ -10,7 +10,8 @@ that these do not say, if
 - no name begins with an underscore, which asks not to be looked at. A field may: it is
   shown when the dataclass is printed.
 
-A member of an enumeration is its name. What a class holds is not looked at.
+A member of an enumeration is its name, a graph of networkx its nodes, edges and what is
+said of them. What a class holds is not looked at.
 """
 
 import dataclasses
@@ -45,6 +46,9 @@ def attributes_of(value: Any) -> dict[str, Any] | None:
         return None
     if isinstance(value, Enum):
         return {"name": value.name}
+    if str(kind.__module__).startswith("networkx.") and hasattr(kind, "adjacency"):
+        nodes, edges = dict(value.nodes(data=True)), dict(value.adjacency())
+        return {"graph": value.graph, "nodes": nodes, "edges": edges}
     if kind is SimpleNamespace:
         return _public(vars(value))
     if dataclasses.is_dataclass(kind):

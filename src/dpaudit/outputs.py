@@ -17,8 +17,8 @@ model of them per layout; an output without numbers is told by its layout.
 
 Numbers are read as doubles, those in a text too (JSON, CSV); a text is never cut: a
 layout that would be long ends in a digest of all of it. What is told apart by its type
-alone, because there is no other way to read it, is called ``returns TYPE``; of an
-exception, too, the type counts and not the message.
+alone is called ``returns TYPE``, and what may show more than its entries ``returns TYPE
+of ENTRIES``; of an exception, too, the type counts and not the message.
 
 Telling Ctrl-C from what the interrupted code raises by itself
 --------------------------------------------------------------
@@ -37,9 +37,9 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from numbers import Real
+from numbers import Number, Real
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -63,7 +63,7 @@ __all__ = [
 ]
 
 UNREAD = "returns "
-"""How the layout of an output begins of which only the type was read."""
+"""How the layout of an output begins of which not all was read, or its type alone."""
 
 _LONGEST = 80  # characters of a layout; beyond, a digest stands for the rest
 _KEPT, _DIGEST = 44, 24
@@ -154,9 +154,8 @@ def map_arrays(numbers: Release, change: Callable[[Array], Array]) -> Release:
 class _Tree:
     """An output, read.
 
-    `layout` is what the output is called by itself, `text` what it is called inside
-    another; `leaf` is set where it is one array, `numbers` are those of a branch by
-    their paths.
+    `layout` is what the output is called by itself, `text` what inside another; `leaf`
+    is set where it is one array, `numbers` are those of a branch by their paths.
     """
 
     layout: str
@@ -185,15 +184,12 @@ def _read(output: Any, depth: int, leading: int) -> _Tree:
         return _branch("{}", items, depth, leading)
     if isinstance(output, AbstractSet):
         output = _ordered(output)
-    tree = _array(output, leading)
-    if tree is not None:
-        return tree
-    if isinstance(output, list | tuple):
-        items = [(str(place), value) for place, value in enumerate(output)]
-        return _branch("[]", items, depth, leading)
-    if (listed := _listed(output)) is not None:
-        return _read(listed, depth + 1, leading)
-    if (held := attributes_of(output)) is None:
+    whole = isinstance(output, Sequence | Number) or hasattr(type(output), "__array__")
+    held = None if whole else attributes_of(output)
+    if held is None and (tree := _entries(output, depth, leading)) is not None:
+        more = f"{UNREAD}{type(output).__name__} of {tree.text}"
+        return tree if whole else replace(tree, layout=more)
+    if held is None and (held := attributes_of(output)) is None:
         return _number(output)
     inner = depth + _DEEPEST // 5  # objects that hold each other have no end
     return _branch(type(output).__name__ + "{}", [*held.items()], inner, leading)
@@ -251,13 +247,18 @@ def _array(value: Any, leading: int) -> _Tree | None:
     return _Tree(f"{kind}, shape {shape}", f"{kind} {shape}", {}, numbers)
 
 
-def _listed(value: Any) -> list[Any] | None:
-    """Return the entries of a table with words in it, None of anything else."""
+def _entries(value: Any, depth: int, leading: int) -> _Tree | None:
+    """Return what has entries, a table with words in it too; None of anything else."""
+    if (tree := _array(value, leading)) is not None:
+        return tree
+    if isinstance(value, list | tuple):
+        items = [(str(place), each) for place, each in enumerate(value)]
+        return _branch("[]", items, depth, leading)
     try:
         array = np.asarray(value)
     except Exception:
         return None
-    return array.tolist() if array.ndim else None
+    return _read(array.tolist(), depth + 1, leading) if array.ndim else None
 
 
 def _number(value: Any) -> _Tree:
@@ -298,8 +299,7 @@ def _escaped(text: str) -> str:
 
 
 def _unread(value: Any) -> _Tree:
-    kind = type(value).__name__
-    return _Tree(UNREAD + kind, kind, {})
+    return _Tree(UNREAD + (kind := type(value).__name__), kind, {})
 
 
 def _key(key: Any) -> str:

@@ -94,6 +94,52 @@ class Quiet:
         self._count = count
 
 
+class Shelf(Quiet):
+    """Has entries by its own account, and more in it."""
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, place):
+        return [self._count][place]
+
+
+class OpenShelf(Shelf):
+    def __init__(self, count):
+        self.count = count
+
+    @property
+    def _count(self):
+        return self.count
+
+
+class Graph:
+    """Iterates over its nodes, as one of networkx does."""
+
+    __module__ = "networkx.classes.graph"
+
+    def __init__(self, *edges):
+        self.graph, self._nodes = {}, {n: {} for n in range(3)}
+        self._near = {n: {} for n in self._nodes}
+        for one, other, weight in edges:
+            self._near[one][other] = self._near[other][one] = {"weight": weight}
+
+    def nodes(self, data):
+        return [*self._nodes.items()]
+
+    def adjacency(self):
+        return iter(self._near.items())
+
+    def __iter__(self):
+        return iter(self._nodes)
+
+    def __len__(self):
+        return len(self._nodes)
+
+    def __getitem__(self, node):
+        return self._near[node]
+
+
 class Size(Enum):
     FEW = 1
     MANY = 2
@@ -119,7 +165,8 @@ def local(count):
 
 
 @pytest.mark.parametrize(
-    "kind", [Quiet, local, lambda c: Card(c, iter([1])), lambda c: (e for e in [c])]
+    "kind",
+    [Quiet, Shelf, local, lambda c: Card(c, iter([1])), lambda c: (e for e in [c])],
 )
 def test_what_may_hold_more_is_not_followed(kind):
     def hidden(x, rng):
@@ -128,6 +175,36 @@ def test_what_may_hold_more_is_not_followed(kind):
     result = replay(hidden, pair=PAIR, claim=ONE)
     assert result.verdict == "NOT_FOLLOWED"
     assert "neither numbers nor text" in result.findings[0].message
+
+
+def test_what_has_entries_by_its_own_account_is_more_than_these():
+    assert read(OpenShelf(1.5)).layout == "shapes OpenShelf{count: ()}"
+    layout, numbers = read(Shelf(1.5))
+    assert (layout, numbers) == ("returns Shelf of (1,)", [1.5])
+    assert read(Shelf("some")).layout == "returns Shelf of ['some']"
+    result = audit(
+        lambda x, g: Shelf(x.sum() + g.laplace(0, 0.1)), pair=PAIR, claim=ONE
+    )
+    assert result.refuted  # what is read is read
+    assert any("entries alone (Shelf of (1,))" in each for each in result.warnings)
+
+
+@pytest.mark.parametrize("scale", [0.25, 1.0])
+def test_of_a_graph_the_edges_are_read_and_not_the_nodes_alone(scale):
+    def bare(x, rng):
+        return Graph((0, 1, 1.0), *[(1, 2, 1.0)] * (len(x) - 2)), rng.laplace()
+
+    def weighted(x, rng):
+        return Graph((0, 1, x.sum() + rng.laplace(scale=scale)), (1, 2, 0.5))
+
+    assert replay(bare, pair=PAIR, claim=ONE).proof
+    assert audit(bare, pair=PAIR, claim=ONE, budget=200).refuted
+    result = replay(weighted, pair=PAIR, claim=ONE)
+    assert (result.proof, result.loss) == (scale < 1, pytest.approx(1 / scale))
+    assert set(read(Graph((0, 1, 2.0))).numbers) == {
+        "edges.0.1.weight",
+        "edges.1.0.weight",
+    }
 
 
 def test_an_audit_of_releases_reads_fields_as_well():
