@@ -33,6 +33,7 @@ from dpaudit.errors import InputError
 from dpaudit.mechanism import HasCanonicalPairs, HasWorstCase, Mechanism
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.object_pairs import ObjectPair
+from dpaudit.streams import put_back
 
 _EITHER = " or ".join(each.value for each in Relation)
 
@@ -145,7 +146,8 @@ def audit(
             found = recorder.finished(state)
         if found is not None:
             return found
-    with single_threaded(), nullcontext() if recorder is None else recorder.open():
+    kept = nullcontext() if recorder is None else recorder.open()
+    with single_threaded(), put_back(), kept:
         clock = _Clock(state, 0.0 if recorder is None else recorder.resume(state))
         interrupted = False
         for _ in state.rounds():

@@ -45,7 +45,7 @@ from dpaudit.errors import InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.object_pairs import ObjectPair
-from dpaudit.streams import stream
+from dpaudit.streams import put_back, stream
 from dpaudit.strict_json import read_json
 from dpaudit.validation import check_confidence, check_count, check_name
 
@@ -151,7 +151,7 @@ def replay(
     until = math.inf if budget.seconds is None else begun + budget.seconds
     shown_as = run.name or name_of(mechanism)
     clock = Watch(budget.seconds)
-    with clock, DrawLog() as log, global_generators_kept():
+    with clock, DrawLog() as log, global_generators_kept(), put_back():
         load_imports(mechanism)
         with single_threaded(), ForeignGenerators() as watch:
             pairs = WorstPair(source, judged, stream(seed), until)

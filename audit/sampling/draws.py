@@ -32,7 +32,7 @@ from dpaudit.outputs import (
     telling_interrupts,
 )
 from dpaudit.printable import said
-from dpaudit.streams import FunctionMechanism, position, stream, streams
+from dpaudit.streams import FunctionMechanism, position, put_back, stream, streams
 
 __all__ = [
     "Here",
@@ -124,7 +124,7 @@ class Source(NamedTuple):
         """
         data = (self.pair.data, self.pair.neighbour)[side]
         name = self.seed, self.key, _LOOK if look else side
-        with telling_interrupts():
+        with telling_interrupts(), put_back():
             one, many = ways_to_draw(self.mechanism)
             if many is None:
                 generators = [*streams(*name, _SINGLE, first=first, count=count)]
@@ -298,7 +298,8 @@ def draw_one(
     one, many = ways_to_draw(mechanism)
     if batched and many is not None:
         one = partial(_one_of_many, mechanism)
-    drawn = _attempt(one, data, rng)
+    with put_back():
+        drawn = _attempt(one, data, rng)
     return drawn if isinstance(drawn, Output) else read(drawn)
 
 

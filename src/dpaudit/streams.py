@@ -18,14 +18,13 @@ system cannot be seeded, and may say so by an attribute ``seedable`` that is Fal
 
 import random
 import re
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from inspect import Parameter
-from types import FunctionType, MethodType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -33,16 +32,21 @@ from numpy.random import PCG64, Generator, Philox, SeedSequence
 from numpy.random.bit_generator import ISpawnableSeedSequence
 from numpy.typing import NDArray
 
+from dpaudit.attributes import generators_of
 from dpaudit.errors import InputError
 from dpaudit.printable import called
 from dpaudit.validation import GENERATORS, check_count, check_parameters
 
-__all__ = ["FunctionMechanism", "draw_seed", "position", "stream", "streams"]
+__all__ = [
+    "FunctionMechanism",
+    "draw_seed",
+    "position",
+    "put_back",
+    "stream",
+    "streams",
+]
 
 _LARGEST_SEED = 2**31  # what every language takes for a seed
-_NAMED = (FunctionType, ModuleType, type)
-_OTHERS = {*sys.stdlib_module_names, "dpaudit"}  # whose code is not the user's
-_LARGE = 2**64  # a seed that the system gives is larger
 _BLOCK = 256  # streams that get their words at once
 _WORDS = 4  # of 64 bits, which begin a stream of PCG64
 # NumPy's stubs know no other seed sequences than its own.
@@ -54,6 +58,8 @@ _OF_ROWS = ("y", "Y", "y_train", "label", "labels", "target", "targets")
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _MANY = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _ONE_AT_A_TIME = threading.RLock()  # of those that draw from what all threads share
+_blocks: list[None] = []  # that put back what is seeded in them
+_before: dict[Any, tuple[Callable[[Any], Any], Any]] = {}  # how, and to which state
 
 
 def stream(seed: int, *key: int) -> Generator:
@@ -229,7 +235,7 @@ class FunctionMechanism:
 
     @cached_property
     def _own(self) -> list[Any]:
-        return _own(self.function)
+        return generators_of(self.function)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FunctionMechanism, (self.function, self.given)  # what it owns stays here
@@ -344,45 +350,37 @@ def _is_needed(parameter: Parameter) -> bool:
     return parameter.default is Parameter.empty and parameter.kind not in _MANY
 
 
-def _own(function: Any) -> list[Any]:
-    """Return generators without a seed that the user's code comes to by its names."""
-    found, seen, waiting = list[Any](), set[int](), [function]
-    for thing in waiting:  # which grows
-        kind = type(thing)
-        if kind is Generator:
-            seed = getattr(thing.bit_generator.seed_seq, "entropy", None)
-            found += [thing] if isinstance(seed, int) and seed >= _LARGE else []
-        elif kind is MethodType:
-            waiting += thing.__self__, thing.__func__
-        elif isinstance(thing, partial):
-            waiting += thing.func, *thing.args, *thing.keywords.values()
-        elif id(thing) not in seen and (thing is function or _is_users(thing)):
-            with suppress(AttributeError):  # it has slots
-                waiting += object.__getattribute__(thing, "__dict__").values()
-            waiting += [] if kind in _NAMED else [kind]
-            if kind is FunctionType:
-                waiting += (*thing.__globals__.values(), *(thing.__defaults__ or ()))
-                for cell in thing.__closure__ or ():
-                    with suppress(ValueError):  # it is empty yet
-                        waiting.append(cell.cell_contents)
-        seen.add(id(thing))
-    return [*{id(each): each for each in found}.values()]
+@contextmanager
+def put_back() -> Iterator[None]:
+    """Put generators that releases seed in the block back as they were, after it.
 
-
-def _is_users(thing: Any) -> bool:
-    kind = thing if type(thing) in _NAMED else type(thing)
-    name = str(kind.__name__ if type(kind) is ModuleType else kind.__module__)
-    file = str(getattr(sys.modules.get(name), "__file__", ""))
-    return "-packages" not in file and name.partition(".")[0] not in _OTHERS
+    The process may have more to draw from them, and whoever knows the seed of an audit
+    would know that noise. Of blocks that overlap the last one to end does it.
+    """
+    _blocks.append(None)
+    try:
+        yield
+    finally:
+        with _ONE_AT_A_TIME:
+            _blocks.pop()
+            while _before and not _blocks:
+                put, state = _before.popitem()[1]
+                put(state)
 
 
 @contextmanager
 def _seeded(rng: Any, mechanism: FunctionMechanism) -> Iterator[None]:
     """Seed whatever code draws from that is handed no generator, for the block."""
     source: Any = np.random.bit_generator  # where generators without a seed take one
+    ordinary = not hasattr(rng, "of_seed")  # else a recorder stands for them itself
     with _ONE_AT_A_TIME:
-        for each in () if hasattr(rng, "of_seed") else mechanism._own:
-            each.bit_generator.state = type(each.bit_generator)(draw_seed(rng)).state
+        if ordinary and _blocks and not _before:
+            _before["NumPy"] = np.random.set_state, np.random.get_state()  # noqa: NPY002
+            _before["Python"] = random.setstate, random.getstate()
+        for bits in (each.bit_generator for each in mechanism._own if ordinary):
+            if _blocks:
+                _before.setdefault(bits, (partial(setattr, bits, "state"), bits.state))
+            bits.state = type(bits)(draw_seed(rng)).state
         np.random.seed(draw_seed(rng))  # noqa: NPY002
         random.seed(draw_seed(rng))
         kept = source.randbits, random.Random.seed, random.seed
@@ -390,7 +388,7 @@ def _seeded(rng: Any, mechanism: FunctionMechanism) -> Iterator[None]:
         def seed(self: random.Random, a: Any = None, version: int = 2) -> None:
             kept[1](self, draw_seed(rng) if a is None else a, version)
 
-        if not hasattr(rng, "of_seed"):  # else a recorder stands for them itself
+        if ordinary:
             source.randbits = lambda bits: int.from_bytes(rng.bytes(bits // 8))
             random.Random.seed, random.seed = seed, partial(seed, random._inst)  # type: ignore
         try:

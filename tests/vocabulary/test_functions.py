@@ -1,5 +1,6 @@
 import pickle
 import random
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial, wraps
 
 import numpy as np
@@ -11,6 +12,7 @@ import dpaudit
 from dpaudit import ApproxDP, MechanismError, Pair, PureDP
 from dpaudit.attacks import Identity
 from dpaudit.audit import Run, audit, replay
+from dpaudit.audit.sampling.draws import draw_one
 from dpaudit.object_pairs import ObjectPair
 from dpaudit.streams import FunctionMechanism
 
@@ -103,6 +105,8 @@ class Holder:
 
     def by_its_object(self, data):
         return data.sum() + self.own.laplace()
+
+    __call__ = by_its_object
 
     def by_its_class(self, data):
         return data.sum() + self.of_all.laplace()
@@ -259,6 +263,25 @@ def test_what_is_seeded_by_others_stays_so_and_nothing_stays_replaced():
     with pytest.raises(ZeroDivisionError):
         FunctionMechanism(lambda data: 1 / 0).release([], rng=np.random.default_rng(0))
     assert (source.randbits, random.Random.seed, random.seed) == real
+
+
+def states():
+    before = [MADE_BEFORE, HOLDER.own, HOLDER.of_all]
+    ours = [str(each.bit_generator.state) for each in before]
+    return [*ours, random.getstate(), str(np.random.get_state())]  # noqa: NPY002
+
+
+@pytest.mark.parametrize("function", [by_numpy, by_python, by_its_module, HOLDER])
+def test_generators_are_put_back_as_whoever_knows_the_seed_would_know_their_noise(
+    function,
+):
+    before = states()
+    executor = ThreadPoolExecutor(3)
+    for ask in (audit, replay, partial(audit, run=Run(executor=executor))):
+        ask(function, pair=PAIR, claim=PureDP(1.0), budget=60)
+        assert states() == before
+    draw_one(function, PAIR.data, default_rng(0))
+    assert states() == before
 
 
 def test_what_one_writes_first_is_there():
