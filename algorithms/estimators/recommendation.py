@@ -69,6 +69,12 @@ _UNBOUNDED = (
     "(PrivatePCA(row_norm=...)). Measured on normal rows: with heavier tails this "
     "gains more; where rows are not elliptical, it also turns components"
 )
+_LOST = 0.7  # an error, as a sine: about 45 degrees
+_NOTHING = (
+    "hardly anything is found of all components by any of these: the least error is "
+    "{:g}, and 0.7 is an angle of 45 degrees. It takes more rows, a larger epsilon or "
+    "fewer components"
+)
 _ALONE = "errors without a bound on rows are measured where a spectrum is given"
 _UNIT = 0.01  # the mean squared length of rows without a bound: none is as long as 1
 
@@ -269,6 +275,8 @@ def _at_once(
     ranked.sort(key=lambda choice: (choice.error, choice.high))
     choices = tuple(x for x in ranked if x.mechanism not in WITHOUT_BOUND)
     others = tuple(x for x in ranked if x.mechanism in WITHOUT_BOUND)
+    if choices and choices[0].error > _LOST:
+        beside.insert(0, _NOTHING.format(choices[0].error))
     beside += [_ROWS.format(x.mechanism) for x in choices if x.mechanism in OF_ROWS]
     if others:
         beside.append(_UNBOUNDED)

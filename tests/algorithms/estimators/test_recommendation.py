@@ -83,6 +83,7 @@ def test_pure_mechanisms_serve_any_delta_and_others_none_of_zero(grid):
         ({"gap": 0.1, "epsilon": 1e3}, "wishart-approximate is not measured: epsilon"),
         ({"gap": 0.1}, "k-norm-covariance is not measured"),
         ({"gap": 0.1, "n": 10}, "n = 10 is below d = 20: 10 eigenvalues are 0"),
+        ({"gap": 0.1, "n": 10}, "hardly anything is found of all components by any"),
     ],
 )
 def test_what_is_assumed_and_what_is_left_out_is_said(grid, changes, note):
