@@ -377,7 +377,8 @@ def _seeded(rng: Any, mechanism: FunctionMechanism) -> Iterator[None]:
         if ordinary and _blocks and not _before:
             _before["NumPy"] = np.random.set_state, np.random.get_state()  # noqa: NPY002
             _before["Python"] = random.setstate, random.getstate()
-        for bits in (each.bit_generator for each in mechanism._own if ordinary):
+        for each in mechanism._own if ordinary else ():
+            bits = each.bit_generator
             if _blocks:
                 _before.setdefault(bits, (partial(setattr, bits, "state"), bits.state))
             bits.state = type(bits)(draw_seed(rng)).state

@@ -1,7 +1,9 @@
 import pickle
 import random
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, wraps
+from types import FunctionType, ModuleType
 
 import numpy as np
 import pytest
@@ -11,8 +13,9 @@ from refusals import refuses
 import dpaudit
 from dpaudit import ApproxDP, MechanismError, Pair, PureDP
 from dpaudit.attacks import Identity
+from dpaudit.attributes import generators_of
 from dpaudit.audit import Run, audit, replay
-from dpaudit.audit.sampling.draws import draw_one
+from dpaudit.audit.sampling.draws import Source, draw_one
 from dpaudit.object_pairs import ObjectPair
 from dpaudit.streams import FunctionMechanism
 
@@ -130,6 +133,25 @@ def by_another_default(data, noise=default_rng()):  # noqa: B008
     return data.sum() + noise.laplace()
 
 
+def of_a_class_of_its_own():
+    class Within:
+        of_all = default_rng()
+
+        def by_method(self, data):
+            return data.sum() + self.of_all.laplace()
+
+    return Within().by_method
+
+
+def by_signs(data):
+    sign = -1.0 if data.sum() > 1 else 1.0
+    return sign * 0.0 * MADE_BEFORE.laplace()
+
+
+def by_a_power(data):
+    return np.exp(data.sum() + MADE_BEFORE.laplace())
+
+
 def by_a_holder(data, holder):
     return holder.by_its_class(data)
 
@@ -178,7 +200,7 @@ def of_epsilon(data, epsilon):
 WAYS = [by_any_name, by_keyword, by_hint, by_seed, by_random_state, by_numpy, by_python]
 WAYS += [by_its_name, by_a_new_state, by_new_bits, by_no_seed, by_a_new_python]
 WAYS += [by_its_module, HOLDER.by_its_object, HOLDER.by_its_class, by_another_default]
-WAYS += [by_an_object_of_its_module, made_with(default_rng())]
+WAYS += [by_an_object_of_its_module, made_with(default_rng()), of_a_class_of_its_own()]
 WAYS += [partial(by_a_holder, holder=HOLDER)]
 WAYS += [by_a_state, by_a_python, by_the_kind_of_a_default, by_a_module]
 WAYS += [
@@ -271,7 +293,9 @@ def states():
     return [*ours, random.getstate(), str(np.random.get_state())]  # noqa: NPY002
 
 
-@pytest.mark.parametrize("function", [by_numpy, by_python, by_its_module, HOLDER])
+@pytest.mark.parametrize(
+    "function", [by_numpy, by_python, by_its_module, by_signs, by_a_power, HOLDER]
+)
 def test_generators_are_put_back_as_whoever_knows_the_seed_would_know_their_noise(
     function,
 ):
@@ -281,7 +305,24 @@ def test_generators_are_put_back_as_whoever_knows_the_seed_would_know_their_nois
         ask(function, pair=PAIR, claim=PureDP(1.0), budget=60)
         assert states() == before
     draw_one(function, PAIR.data, default_rng(0))
+    Source(function, PAIR, seed=0, key=0).unit(0, 0, 3)
     assert states() == before
+
+
+def test_replays_repeat_what_draws_from_a_generator_that_was_there():
+    """By samples, of executions that no recorder stands in."""
+    result = replay(by_a_power, pair=PAIR, claim=PureDP(1.0))
+    assert (result.verdict, result.proof) == ("REFUTED", False)
+
+
+def test_generators_of_libraries_are_theirs(monkeypatch):
+    library = ModuleType("noise_of_others")
+    library.__file__ = "/lib/site-packages/noise_of_others.py"
+    library.of_all = default_rng()
+    monkeypatch.setitem(sys.modules, library.__name__, library)
+    space = {"others": library, "own": MADE_BEFORE, "__name__": __name__}
+    function = FunctionType(by_numpy.__code__, space)
+    assert generators_of(function) == [MADE_BEFORE]
 
 
 def test_what_one_writes_first_is_there():
