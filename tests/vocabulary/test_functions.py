@@ -304,6 +304,13 @@ def test_generators_are_put_back_as_whoever_knows_the_seed_would_know_their_nois
     Source(function, PAIR, seed=0, key=0).unit(0, 0, 3)
     assert states() == before
 
+    def fails(data):
+        raise KeyError(function(data))
+
+    with pytest.raises(MechanismError, match="raises KeyError on both"):
+        audit(fails, pair=PAIR, claim=PureDP(1.0))
+    assert states() == before
+
 
 def test_replays_repeat_what_draws_from_a_generator_that_was_there():
     """By samples, of executions that no recorder stands in; none was before."""
