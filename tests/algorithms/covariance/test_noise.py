@@ -186,6 +186,17 @@ def test_draws_are_a_function_of_the_seed():
 # What a release says of its components
 
 
+def test_what_stands_out_lies_beyond_noise_and_is_apart():
+    def drawn(size, d, rng):
+        return second_moment.symmetric_gaussian(size, d, 0.7, 1.0, rng=rng)
+
+    told = {(9, 0, 0, 0): True, (0.1, -50, -50, -50): False, (9, 8.9, 0, 0): False}
+    values = np.array([*told], dtype=float)
+    matrices = values[:, :, np.newaxis] * np.eye(4)
+    found = second_moment.beyond_noise(matrices, 1, drawn)
+    assert found.tolist() == [*told.values()]
+
+
 ADDITIVE = ["goe-gaussian", "wishart-approximate", "laplace-covariance"]
 
 
