@@ -6,8 +6,9 @@ What is computed in one pass reads its rows through `blocks`, which takes
   memory-mapped array is read piece by piece;
 - an iterable of such arrays, a generator for example: the caller decides how
   large they are;
-- the path of a Parquet file of numeric columns (needs pyarrow), of an ``.npy`` file, or
-  of an array that Zarr keeps in a folder ``.zarr`` (needs zarr);
+- the path of a Parquet file of numeric columns or of a folder ``.parquet`` of such
+  (needs pyarrow), of an ``.npy`` file, or of an array that Zarr keeps in a folder
+  ``.zarr`` (needs zarr);
 - an array of Zarr or of an HDF5 file (h5py), whole rows of its chunks at a time;
 - a Dask array of two axes, one chunk of rows at a time, in order.
 
@@ -15,16 +16,19 @@ Nothing is copied that is an array already, and no more than one block is held.
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from posixpath import dirname, join
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.printable import said
 from dpaudit.validation import check_count, check_numbers
@@ -264,13 +268,13 @@ def _of_file(path: str, block_rows: int | None) -> Iterator[Block]:
             found = [each.stat() for each in (folder, *sorted(folder.rglob("*")))]
         except OSError:
             return []
-        return [(each.st_ino, each.st_size, each.st_mtime_ns) for each in found]
+        return [(s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in found]
 
     ends = path.endswith((".parquet", ".pq", ".npy", ".zarr"))
     if "\0" in path or not (ends or _has_magic(path)):
         allowed = "a path must be of rows in a file .parquet, .npy or .zarr"
         raise InputError(f"cannot read {path!r}: {allowed}")
-    before, read = state(), _parquet_batches(path)
+    before, read = state(), _parquet_files(path)
     if path.endswith(".npy"):
         read = _npy_pieces(path, block_rows)
     elif path.endswith(".zarr"):
@@ -282,6 +286,15 @@ def _of_file(path: str, block_rows: int | None) -> Iterator[Block]:
             raise
     if state() != before:
         raise InputError(f"{path!r} has changed while it was read")
+
+
+def _needed(path: str, *names: str) -> list[Any]:
+    try:
+        return list(map(import_module, names))
+    except ImportError:
+        what = f"reading {path!r} needs {names[0]} (pip install {names[0]})"
+        nothing = "arrays and iterables of arrays need nothing"
+        raise InputError(f"{what}; {nothing}") from None
 
 
 def _has_magic(path: str) -> bool:
@@ -296,46 +309,29 @@ def _has_magic(path: str) -> bool:
 def _npy_pieces(path: str, block_rows: int | None) -> Iterator[Block]:
     """Read an array piece by piece, not mapped: pages of it would count as memory."""
     try:
+        kept = np.lib.format.open_memmap(path, mode="r")
+        yield _no_rows(repr(path), kept.shape, kept.dtype)
+        if not kept.flags.c_contiguous:
+            raise InputError(
+                f"{path!r} holds an array column by column, and cannot be read in "
+                "rows: save numpy.ascontiguousarray of it"
+            )
+        size = block_rows or _default_rows(kept.shape[1])
         with open(path, "rb") as file:
-            shape, in_columns, kind = _npy_header(file, path)
-            yield _no_rows(repr(path), shape, kind)
-            if in_columns:
-                raise InputError(
-                    f"{path!r} holds an array column by column, and cannot be read in "
-                    "rows: save numpy.ascontiguousarray of it"
-                )
-            size = block_rows or _default_rows(shape[1])
-            for first in range(0, shape[0], size):
-                count = min(size, shape[0] - first)
-                found = np.fromfile(file, kind, count * shape[1])
-                if found.size < count * shape[1]:
-                    raise InputError(f"{path!r} ends before its {shape[0]:,} rows do")
-                yield Block(_matrix("data", found.reshape(count, -1)), "data", first)
-    except OSError as error:
-        raise InputError(f"cannot read {path!r}: {error.strerror or error}") from None
-
-
-def _npy_header(file: BinaryIO, path: str) -> tuple[tuple[int, ...], bool, Any]:
-    form = np.lib.format
-    try:
-        major = form.read_magic(file)[0]
-        read = form.read_array_header_1_0 if major == 1 else form.read_array_header_2_0
-        shape, in_columns, kind = read(file)
-    except ValueError as error:
-        raise InputError(f"{path!r} is not a NumPy file: {error}") from None
-    if kind.hasobject:
-        raise InputError(f"{path!r} must hold numbers, got Python objects")
-    return shape, in_columns, kind
+            file.seek(kept.offset)
+            for first in range(0, len(kept), size):
+                shape = kept[first : first + size].shape
+                rows = np.fromfile(file, kept.dtype, shape[0] * shape[1])
+                yield Block(_matrix("data", rows.reshape(shape)), "data", first)
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:  # of a ValueError: no array, or damaged
+        told = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot read {path!r}: {told}") from None
 
 
 def _zarr_pieces(path: str, block_rows: int | None) -> Iterator[Block]:
-    try:
-        zarr = import_module("zarr")
-    except ImportError:
-        raise InputError(
-            f"reading {path!r} needs zarr (pip install zarr); arrays and iterables of "
-            "arrays need nothing"
-        ) from None
+    (zarr,) = _needed(path, "zarr")
     try:
         yield from _stored(repr(path), zarr.open_array(path, mode="r"), block_rows)
     except InputError:
@@ -344,15 +340,25 @@ def _zarr_pieces(path: str, block_rows: int | None) -> Iterator[Block]:
         raise InputError(f"cannot read {path!r}: {said(error)}") from None
 
 
-def _parquet_batches(path: str) -> Iterator[Block]:
-    try:
-        pyarrow = import_module("pyarrow")
-        parquet = import_module("pyarrow.parquet")
-    except ImportError:
-        raise InputError(
-            f"reading {path!r} needs pyarrow (pip install pyarrow); arrays and "
-            "iterables of arrays need nothing"
-        ) from None
+def _parquet_files(path: str) -> Iterator[Block]:
+    """Read a file, or those of a folder as Dask and Spark write it, by their names."""
+    files, columns, first = [path], list[str](), 0
+    if Path(path).is_dir():
+        found = [f.relative_to(path).as_posix() for f in Path(path).rglob("*.parquet")]
+        shown = sorted(name for name in found if not re.search(r"(^|/)[._]", name))
+        files = [join(path, name) for name in shown]
+        if not files or any("=" in dirname(name) for name in shown):
+            wanted = "Parquet files, and no columns in the names of folders"
+            raise InputError(f"cannot read {path!r}: a folder must hold {wanted}")
+    for file in files:
+        for rows in _parquet_batches(file, columns):
+            yield Block(rows, "data", first)
+            first += len(rows)
+
+
+def _parquet_batches(path: str, columns: list[str]) -> Iterator[Array]:
+    """Read a file whose columns are those of the files before it."""
+    pyarrow, parquet = _needed(path, "pyarrow", "pyarrow.parquet")
     try:
         file = parquet.ParquetFile(path)
     except OSError as error:
@@ -365,22 +371,22 @@ def _parquet_batches(path: str) -> Iterator[Block]:
         schema = file.schema_arrow
         if not schema.names:
             raise InputError(f"{path!r} has no columns")
+        columns[:] = columns or schema.names
+        if schema.names != columns:
+            told = f"{path!r} must have the columns {columns}, got {schema.names}"
+            raise InputError(told)
         for column in schema:
             if not any(is_of_kind(column.type) for is_of_kind in numeric):
-                raise InputError(
-                    f"column {column.name!r} of {path!r} must be numeric, "
-                    f"got {column.type}"
-                )
-        yield Block(np.empty((0, len(schema.names))), "data", 0)
-        first = 0
+                told = f"column {column.name!r} of {path!r}"
+                raise InputError(f"{told} must be numeric, got {column.type}")
+        yield np.empty((0, len(schema.names)))
         try:
             for batch in _batches(file):
                 # Column by column: what is contiguous in the file is so in memory.
                 rows = np.empty((batch.num_columns, batch.num_rows))
                 for row, column in zip(rows, batch.columns, strict=True):
                     row[:] = column.to_numpy(zero_copy_only=False)
-                yield Block(rows.T, "data", first)
-                first += batch.num_rows
+                yield rows.T
         except (OSError, pyarrow.ArrowException) as error:
             raise InputError(f"cannot read {path!r}: {error}") from None
 

@@ -47,6 +47,9 @@ def test_parquet(folder):
     pytest.importorskip("pyarrow", reason="needs the extra parquet")
     pd.DataFrame(ROWS, columns=["a", "b"]).to_parquet("rows.parquet")
     assert read_rows(folder / "rows.parquet").tolist() == ROWS.tolist()
+    (folder / "parts.parquet").mkdir()
+    (folder / "rows.parquet").rename(folder / "parts.parquet" / "part.0.parquet")
+    assert read_rows(folder / "parts.parquet").tolist() == ROWS.tolist()
 
 
 def test_a_pair_says_the_relation_of_a_search(folder):

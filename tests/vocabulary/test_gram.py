@@ -3,6 +3,7 @@
 Against the definition, from every source; bounds, bit-identity, extremes and bad input.
 """
 
+import os
 import sys
 import tracemalloc
 from fractions import Fraction
@@ -154,6 +155,20 @@ def parquet(rows, folder):
     return path
 
 
+def parquet_folder(rows, folder):
+    """As Spark writes it: parts in folders, and beside them what is no rows."""
+    path = folder / "parts.parquet"
+    for place, part in enumerate(np.split(rows, [0, 100, 490])):
+        (path / f"{place % 2}").mkdir(parents=True, exist_ok=True)
+        parquet(part, folder).rename(path / f"{place % 2}" / f"part-{place}.parquet")
+    for name in ("_temporary", "."):
+        (path / name).mkdir(exist_ok=True)
+        (path / name / "_part.parquet").write_text("no rows")
+    (path / "_temporary" / "part.parquet").write_text("no rows")
+    (path / "_SUCCESS").touch()
+    return path
+
+
 def dask_array(rows, folder):
     array = pytest.importorskip("dask.array", reason="no extra 'cluster'")
     return array.from_array(rows, chunks=(90, 4))
@@ -190,6 +205,7 @@ SOURCES = {
     "blocks, converted": lambda rows, folder: iter([Frame(rows[:9]), rows[9:]]),
     **{"chunks": lambda rows, folder: Chunked(rows, 90), "parquet": parquet},
     **{"dask": dask_array, "npy": npy, "zarr": zarr_array},
+    "folder of parquet": parquet_folder,
     "stored in chunks": lambda rows, folder: Stored(rows, (90, 4)),
     "stored, each chunk told": lambda rows, folder: Stored(rows, ((90,) * 5, (4, 2))),
     "stored whole": lambda rows, folder: Stored(rows, None),
@@ -316,11 +332,45 @@ def test_numpy_files_that_cannot_be_read_in_rows_are_named(tmp_path):
     for name, message in (
         ("columns", "column by column, and cannot be read in rows: save"),
         ("flat", r"'.*flat.npy' must have shape \(n, d\) .* got shape \(3,\)"),
-        *(("words", "must be a numeric array"), ("things", "got Python objects")),
-        *(("short", "ends before its 9 rows do"), ("text", "is not a NumPy file")),
+        *(("words", "must be a numeric array"), ("things", "Python objects")),
+        *(
+            ("short", "cannot read .*file size"),
+            ("text", "magic string is not correct"),
+        ),
         ("nothing", "cannot read .*nothing.npy'?: No such file"),
     ):
         refuses(message, gram, tmp_path / f"{name}.npy")
+
+
+def test_folders_of_parquet_that_cannot_be_read_are_named(tmp_path):
+    path = parquet_folder(example(), tmp_path)
+    other = path / "1" / "part-9.parquet"
+    parquet(example()[:, ::-1], tmp_path).rename(other)
+    assert gram(path).n_rows == 1000
+    parquet(example()[:, 1:], tmp_path).rename(other)
+    refuses("part-9.parquet' must have the columns .*'c5'], got ", gram, path)
+    for name in ("year=2020", "_empty"):
+        path.rename(tmp_path / "old.parquet")
+        (path / name).parent.mkdir()
+        (tmp_path / "old.parquet").rename(path / name)
+        refuses("a folder must hold Parquet files, and no columns in", gram, path)
+
+
+@pytest.mark.parametrize("kind", [npy, parquet, zarr_array])
+def test_a_file_that_is_changed_under_its_time_is_named(kind, tmp_path):
+    """Whoever puts the time back does not put back when that was done."""
+    path = kind(example(), tmp_path)
+    file = path if path.is_file() else next(path.rglob("c/*/0"))
+
+    def changed():
+        for block in blocks(path, block_rows=64):
+            if block.first == 64:
+                told, content = file.stat(), file.read_bytes()
+                file.write_bytes(content)
+                os.utime(file, ns=(told.st_atime_ns, told.st_mtime_ns))
+            yield block.rows
+
+    refuses(f"{path.name}' has changed while it was read", gram, changed())
 
 
 @pytest.mark.parametrize("kind", [npy, parquet, zarr_array])

@@ -144,7 +144,7 @@ def _check_lines(path: Path) -> None:
 
 
 def read_rows(path: Path) -> Any:
-    """Return a dataset from a CSV, Parquet or NumPy file.
+    """Return a dataset from a CSV or NumPy file, or from one or a folder of Parquet.
 
     Returns
     -------
@@ -158,6 +158,8 @@ def read_rows(path: Path) -> Any:
     """
     import numpy as np
 
+    from dpaudit.blocks import blocks
+
     kind = path.suffix.lower()
     if kind == ".npy":
         return _read_array(path)
@@ -165,6 +167,8 @@ def read_rows(path: Path) -> Any:
         raise InputError(
             f"a file of data ends in .csv, .parquet or .npy, got {str(path)!r}"
         )
+    if kind == ".parquet" and path.is_dir():
+        return np.concatenate([block.rows for block in blocks(path)])
     table = read_table(path, content="data")
     if kind == ".csv" and "" in (_names(path) or ()):
         raise InputError(
