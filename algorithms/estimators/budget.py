@@ -1,7 +1,7 @@
 r"""How the estimator `PrivatePCA` spends its privacy budget, and on what.
 
-A `Budget` makes a `FitPlan` (`dpaudit.algorithms.estimators.fit_plan`), which is all
-that ever reads the data.
+A `PrivacyBudget` makes a `FitPlan` (`dpaudit.algorithms.estimators.fit_plan`), which is
+all that ever reads the data.
 
 Its releases are at most three: a mean to centre the rows with
 (`dpaudit.algorithms.estimators.private_mean`), a norm to clip them to
@@ -50,13 +50,13 @@ from dpaudit.validation import (
     check_positive,
 )
 
-__all__ = ["Budget"]
+__all__ = ["PrivacyBudget"]
 
 _Gaussian: TypeAlias = GaussianPerturbation | ResidualStepPCA | SeparateCovariance
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget(Checked):
+class PrivacyBudget(Checked):
     """What a fit may spend, and what is public: the parameters of `PrivatePCA`.
 
     The row norm is 1 if that is private, or rows are brought to that length; the mean

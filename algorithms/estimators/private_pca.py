@@ -32,7 +32,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpaudit.algorithms.estimators.arguments import generator_of, validated
 from dpaudit.algorithms.estimators.auto import recommended
-from dpaudit.algorithms.estimators.budget import Budget
+from dpaudit.algorithms.estimators.budget import PrivacyBudget
 from dpaudit.algorithms.estimators.fit_plan import FitPlan
 from dpaudit.algorithms.estimators.norm_quantile import NORMS
 from dpaudit.algorithms.shared.bases import Rng
@@ -289,11 +289,11 @@ class PrivatePCA(
         # Where scikit-learn looks for the number of names that it makes up.
         return len(self.components_)
 
-    def _budget(self) -> Budget:
+    def _budget(self) -> PrivacyBudget:
         share = check_fraction("center_share", self.center_share)
         norm_share = check_fraction("norm_share", self.norm_share)
         row_norm: Any = 1.0 if self._without_bound() else self.row_norm
-        return Budget(
+        return PrivacyBudget(
             epsilon=self.epsilon,
             delta=self.delta,
             relation=self.relation,  # type: ignore[arg-type]
@@ -304,7 +304,7 @@ class PrivatePCA(
             quantile=self.norm_quantile,
         )
 
-    def _chosen(self, budget: Budget, X: Rows, width: int) -> Any:
+    def _chosen(self, budget: PrivacyBudget, X: Rows, width: int) -> Any:
         """Return the mechanism, or the name of the one that "auto" stands for."""
         k = check_count("n_components", self.n_components, maximum=width)
         if not isinstance(self.mechanism, str) or self.mechanism != "auto":

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.algorithms.estimators.budget import Budget
+from dpaudit.algorithms.estimators.budget import PrivacyBudget
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.subspace.residual_plan import StepsOnResiduals
 from dpaudit.arrays import Array
@@ -54,7 +54,7 @@ def errors_without_bound(
     """
     base, _, norm = name.partition("@")
     share = _NORM_SHARE if norm == "private" else 0.0
-    given = Budget(row_norm=1.0, mean_norm=1.0, norm_share=share, **budget)
+    given = PrivacyBudget(row_norm=1.0, mean_norm=1.0, norm_share=share, **budget)
     plan = given.plan(base, k, rows.shape[1])
     mechanism, norms, rows = plan.mechanism, np.zeros(size), rows * unit
     if plan.norm is not None:

@@ -81,8 +81,8 @@ from dpaudit.validation import Checked, Fraction, Positive
 
 __all__ = [
     "CalibratedNoise",
-    "Noise",
     "NoiseMemory",
+    "PrefixNoise",
     "PublishedNodeNoise",
     "PublishedStepNoise",
 ]
@@ -127,7 +127,7 @@ def unpack(vectors: Array, ratio: float) -> Array:
     return np.asarray(flat.reshape(*vectors.shape[:-1], dimension, dimension))
 
 
-class Noise(Checked, ABC):
+class PrefixNoise(Checked, ABC):
     """How much noise there is on one of the sums that prefixes are made of."""
 
     ratio: ClassVar[float]
@@ -143,7 +143,7 @@ class Noise(Checked, ABC):
 
 
 @dataclass(frozen=True)
-class CalibratedNoise(Noise):
+class CalibratedNoise(PrefixNoise):
     """The least GOE noise that makes all sums together mu-GDP: sqrt(2 uses) R^2/mu."""
 
     mu: Positive
@@ -155,7 +155,7 @@ class CalibratedNoise(Noise):
 
 
 @dataclass(frozen=True)
-class _PrintedNoise(Noise):
+class _PrintedNoise(PrefixNoise):
     """Noise that is printed for (epsilon, delta)."""
 
     epsilon: Positive

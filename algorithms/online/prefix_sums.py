@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike
 from dpaudit import Claim, GaussianDP, InputError, Pair, Relation
 from dpaudit.algorithms.online.noise import (
     CalibratedNoise,
-    Noise,
+    PrefixNoise,
     coordinates,
     pack,
     pack_rows,
@@ -131,7 +131,7 @@ class PrefixSums(RowSequence, Checked, GaussianCalibrated, ABC):
 
     Parameters
     ----------
-    noise : Noise
+    noise : PrefixNoise
         How much.
     claim : Claim
         What is promised for the whole sequence, under REPLACE_ONE.
@@ -142,7 +142,7 @@ class PrefixSums(RowSequence, Checked, GaussianCalibrated, ABC):
         R, public: longer rows are scaled down to it, each on its own.
     """
 
-    noise: Noise
+    noise: PrefixNoise
     claim: Claim
     length: Count | None = None
     row_norm: Norm = 1.0

@@ -45,9 +45,9 @@ from dpaudit.algorithms.robust.geometries import Polar, settle
 from dpaudit.algorithms.robust.objectives import Glad, spherise
 from dpaudit.algorithms.robust.parts import (
     Geometry,
-    Noise,
     Objective,
     Start,
+    SumNoise,
     check_start,
 )
 from dpaudit.algorithms.shared.bases import (
@@ -87,7 +87,7 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
         Where steps lead; of the space of the objective, as is the start.
     batches : Batches
         Which rows a step reads.
-    noise : Noise, optional
+    noise : SumNoise, optional
         None for none at all.
     start : Start
         How the first point is chosen.
@@ -103,7 +103,7 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
     objective: Objective = field(default_factory=Glad)
     geometry: Geometry = field(default_factory=Polar)
     batches: Batches = field(default_factory=AllRows)
-    noise: Noise | None = None
+    noise: SumNoise | None = None
     start: Start
     iterations: Count = DEFAULT_ITERATIONS
     step_sizes: StepSizes = field(default_factory=HalvingSteps)

@@ -2,7 +2,7 @@
 
 `dpaudit.algorithms.robust.descent.NoisyDescent` takes steps along noisy sums of terms.
 Whose terms they are says an `Objective`; where a step leads, a `Geometry`; how large
-the noise is, a `Noise`; where it begins, a `Start`. Which rows a step reads is up to
+the noise is, a `SumNoise`; where it begins, a `Start`. Which rows a step reads is up to
 `dpaudit.algorithms.shared.batches`.
 """
 
@@ -24,7 +24,7 @@ from dpaudit.validation import (
     check_positive,
 )
 
-__all__ = ["FixedNoise", "Geometry", "Noise", "Objective", "PublishedNoise", "Start"]
+__all__ = ["FixedNoise", "Geometry", "Objective", "PublishedNoise", "Start", "SumNoise"]
 
 Space: TypeAlias = Literal["subspaces", "matrices"]
 """Points of shape (D, r), orthonormal columns, or symmetric ones of shape (D, D)."""
@@ -105,7 +105,7 @@ class Geometry(ABC):
         """Return the next state, and the next points."""
 
 
-class Noise(Checked, ABC):
+class SumNoise(Checked, ABC):
     """The size of normal noise on a sum."""
 
     @abstractmethod
@@ -114,7 +114,7 @@ class Noise(Checked, ABC):
 
 
 @dataclass(frozen=True)
-class FixedNoise(Noise):
+class FixedNoise(SumNoise):
     """The same noise for all data."""
 
     sigma: Positive
@@ -124,7 +124,7 @@ class FixedNoise(Noise):
 
 
 @dataclass(frozen=True)
-class PublishedNoise(Noise):
+class PublishedNoise(SumNoise):
     """What the paper has for random batches, too small by B/N.
 
     Maunu, Yu, Lerman, MSML 2022, Theorem 6 and appendix A: on the mean of B of N rows

@@ -19,7 +19,7 @@ from dpaudit.algorithms.robust.descent import (
     NoisyDescent,
     published_values,
 )
-from dpaudit.algorithms.robust.parts import FixedNoise, Noise, PublishedNoise, Start
+from dpaudit.algorithms.robust.parts import FixedNoise, PublishedNoise, Start, SumNoise
 from dpaudit.algorithms.shared.bases import Values
 from dpaudit.algorithms.shared.batch_mixtures import MixturePair
 from dpaudit.algorithms.shared.batches import (
@@ -130,7 +130,7 @@ class RandomBatchDescent(PrivateDescent):
     """Private descent on secret random batches, with a known likelihood."""
 
     batches: RandomBatches
-    noise: Noise
+    noise: SumNoise
 
     @hands_on("iterations", "step_sizes", also="paid", n_components=1)
     @classmethod

@@ -85,7 +85,7 @@ from dpaudit.algorithms.shared.bases import (
 from dpaudit.algorithms.shared.constructors import PureCalibrated
 from dpaudit.algorithms.subspace.base import uniform_frames
 from dpaudit.algorithms.subspace.residual_plan import (
-    Plan,
+    StepPlan,
     StepsOnResiduals,
     leading,
     weighed,
@@ -250,9 +250,9 @@ class PureResidualStepPCA(StepsOnResiduals, PureCalibrated):
     def _drawn(self, size: int, dimension: int, rng: Rng) -> Array:
         return self._wishart(self._first).noise(size, dimension, rng=rng)
 
-    def _plan(self, values: Values, dimension: int, count: float) -> Plan:
+    def _plan(self, values: Values, dimension: int, count: float) -> StepPlan:
         noise = self._noise(dimension) / sqrt(2)
-        return Plan.made(
+        return StepPlan.made(
             *self._queried(values, dimension, count),
             self.n_components,
             noise=noise,
@@ -265,7 +265,7 @@ class PureResidualStepPCA(StepsOnResiduals, PureCalibrated):
         longer = max(dimension - self.n_components, self.n_components)
         return self._stepped * sqrt(longer) / self._rest
 
-    def _moved(self, plan: Plan, seen: Array) -> Array:
+    def _moved(self, plan: StepPlan, seen: Array) -> Array:
         """Return V after step 4, shape (size, d, k)."""
         size, d, k = plan.basis.shape
         cross = plan.outer @ seen[:, :-1].reshape(size, d - k, k)
@@ -275,7 +275,7 @@ class PureResidualStepPCA(StepsOnResiduals, PureCalibrated):
         return plan.turned(cross, response, plan.clip * self._deviation(d)).basis
 
 
-def _capped_sums(rows: Array, plan: Plan) -> Array:
+def _capped_sums(rows: Array, plan: StepPlan) -> Array:
     """Return B/C in the axes outside of V, and M/b, shape (size, (d - k) k + 1)."""
     cross, squares = weighed(rows, plan)
     cross = plan.outer.swapaxes(-2, -1) @ cross / plan.clip[:, np.newaxis, np.newaxis]

@@ -1,6 +1,6 @@
 """What a noisy second moment says of where to look next, and who asks that.
 
-The steps are those of `dpaudit.algorithms.subspace.residual_step`. A `Plan` is a
+The steps are those of `dpaudit.algorithms.subspace.residual_step`. A `StepPlan` is a
 function of what was released and of public numbers; `clipped_sums` and `weighed` read
 the rows. Trials lead: each function works on many of them at once.
 """
@@ -39,7 +39,7 @@ from dpaudit.gram import Gram, prepared
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import Count, check_length
 
-__all__ = ["Described", "Plan", "StepsOnResiduals", "clipped_sums", "weighed"]
+__all__ = ["Described", "StepPlan", "StepsOnResiduals", "clipped_sums", "weighed"]
 
 RESPONSE = 0.3
 """The share of M in a query, against B: eta."""
@@ -54,7 +54,10 @@ _NUMBERS = 2**19  # of residuals that are held at a time
 _OUTSIDE = 0.02  # of the trace at least, as noise may hide what is outside of V
 
 
-class Plan(NamedTuple):
+_Sums = Callable[[Array, "StepPlan"], Array]
+
+
+class StepPlan(NamedTuple):
     """What follows from the first query, for each of some trials.
 
     Parameters
@@ -105,7 +108,7 @@ class Plan(NamedTuple):
         noise: float,
         whole_noise: float,
         step_noise: float,
-    ) -> "Plan":
+    ) -> "StepPlan":
         """Return step 2 for noisy second moments and numbers of rows.
 
         Given are the deviations of noise off the diagonal: what these have, what one
@@ -159,19 +162,19 @@ class Plan(NamedTuple):
             steps=found & (stepping < _BETTER * whole_noise * unit) & (k < d),
         )
 
-    def of(self, trials: Any) -> "Plan":
+    def of(self, trials: Any) -> "StepPlan":
         """Return the plan of some of the trials."""
         picked: dict[str, Any] = {x: y[trials] for x, y in self._asdict().items()}
-        return Plan(**picked)
+        return StepPlan(**picked)
 
-    def moved(self, noisy: Array, scale: Array) -> "Plan":
+    def moved(self, noisy: Array, scale: Array) -> "StepPlan":
         """Return the plan after a step whose sums were seen over a scale, (size,)."""
         size, d, k = self.basis.shape
         sums = noisy.reshape(size, d + 1, k) * scale[:, np.newaxis, np.newaxis]
         response = sums[:, d] * (self.wide / (RESPONSE * self.clip))[:, np.newaxis]
         return self.turned(sums[:, :d], response, scale)
 
-    def turned(self, cross: Array, response: Array, scale: Array) -> "Plan":
+    def turned(self, cross: Array, response: Array, scale: Array) -> "StepPlan":
         """Return the plan after B, (size, d, k), and M, (size, k), were seen.
 
         The deviation of the noise in an entry of B is given, (size,).
@@ -298,7 +301,7 @@ class StepsOnResiduals(Transcribed, ReleasesBasis, OnClippedRows):
         """
 
     @abstractmethod
-    def _plan(self, values: Values, dimension: int, count: float) -> Plan:
+    def _plan(self, values: Values, dimension: int, count: float) -> StepPlan:
         """Return step 2, by the first query, and n where that is public."""
 
     @abstractmethod
@@ -313,7 +316,7 @@ class StepsOnResiduals(Transcribed, ReleasesBasis, OnClippedRows):
     def _drawn(self, size: int, dimension: int, rng: Rng) -> Array:
         """Draw that noise, shape (size, d, d)."""
 
-    def _sure(self, plan: Plan, values: Values) -> NDArray[np.bool_]:
+    def _sure(self, plan: StepPlan, values: Values) -> NDArray[np.bool_]:
         moments = self._queried(values, plan.basis.shape[1], 1.0)[0]
         return plan.found & beyond_noise(moments, self.n_components, self._drawn)
 
@@ -321,24 +324,21 @@ class StepsOnResiduals(Transcribed, ReleasesBasis, OnClippedRows):
     def _replaced(self) -> bool:
         return self.relation is Relation.REPLACE_ONE
 
-    def _summed(
-        self, data: Rows, plan: Plan, sums: Callable[[Array, Plan], Array], width: int
-    ) -> Array:
+    def _summed(self, data: Rows, plan: StepPlan, sums: _Sums, width: int) -> Array:
         """Return sums of so many numbers over rows of length 1, (size, width)."""
         total = np.zeros((len(plan.basis), width))
         d = plan.basis.shape[1]
         for block, rows in prepared(data, self.row_norm):
             if rows.shape[1] != d:
-                raise InputError(
-                    f"{block.source} must have {d} columns again, got {rows.shape[1]}"
-                )
+                wanted = f"must have {d} columns again"
+                raise InputError(f"{block.source} {wanted}, got {rows.shape[1]}")
             for part in slices(len(total), _NUMBERS // max(rows.size, 1)):
                 some = sums(rows / self.row_norm, plan.of(part))
                 total[part] += some.reshape(-1, width)
         return total
 
 
-def clipped_sums(rows: Array, plan: Plan) -> Array:
+def clipped_sums(rows: Array, plan: StepPlan) -> Array:
     """Return B, and below it eta C/b M, of some rows, shape (size, d + 1, k)."""
     cross, squares = weighed(rows, plan)
     clip, wide = plan.clip[:, np.newaxis], plan.wide[:, np.newaxis]
@@ -346,7 +346,7 @@ def clipped_sums(rows: Array, plan: Plan) -> Array:
     return np.concatenate([cross, shares[:, np.newaxis] @ squares], axis=1)
 
 
-def weighed(rows: Array, plan: Plan) -> tuple[Array, Array]:
+def weighed(rows: Array, plan: StepPlan) -> tuple[Array, Array]:
     """Return B of some rows, shape (size, d, k), and w y^2 of each, (size, b, k)."""
     inner = rows @ plan.basis
     whole, inside = np.einsum("bd,bd->b", rows, rows), _squares(inner)

@@ -98,7 +98,7 @@ from dpaudit.algorithms.shared.bases import (
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated
 from dpaudit.algorithms.subspace.residual_plan import (
     RESPONSE,
-    Plan,
+    StepPlan,
     StepsOnResiduals,
     clipped_sums,
     leading,
@@ -245,8 +245,8 @@ class ResidualStepPCA(GaussianSteps, StepsOnResiduals, GaussianCalibrated):
         wide = self._deviation(0)
         return symmetric_gaussian(size, dimension, wide / sqrt(2), wide, rng=rng)
 
-    def _plan(self, values: Values, dimension: int, count: float) -> Plan:
-        return Plan.made(
+    def _plan(self, values: Values, dimension: int, count: float) -> StepPlan:
+        return StepPlan.made(
             *self._queried(values, dimension, count),
             self.n_components,
             noise=self._deviation(0) / sqrt(2),

@@ -69,7 +69,7 @@ class _Diffprivlib:
     seedable: ClassVar[bool] = True
 
 
-class _ScalarNoise(_Diffprivlib, base.ScalarSum, ABC):
+class _DiffprivlibNoise(_Diffprivlib, base.ScalarSum, ABC):
     """A sum that a scalar mechanism of the library randomises."""
 
     mechanism: ClassVar[str]
@@ -83,14 +83,14 @@ class _ScalarNoise(_Diffprivlib, base.ScalarSum, ABC):
 
 
 @dataclass(frozen=True)
-class DiffprivlibLaplace(_ScalarNoise):
+class DiffprivlibLaplace(_DiffprivlibNoise):
     """``diffprivlib.mechanisms.Laplace`` on a sum."""
 
     mechanism: ClassVar[str] = "Laplace"
 
 
 @dataclass(frozen=True)
-class DiffprivlibGaussian(_ScalarNoise, base.ApproximateScalarSum):
+class DiffprivlibGaussian(_DiffprivlibNoise, base.ApproximateScalarSum):
     """``diffprivlib.mechanisms.Gaussian`` on a sum: the classical constant."""
 
     epsilon: Annotated[float, partial(check_positive, largest=1.0)] = 1.0
@@ -98,7 +98,7 @@ class DiffprivlibGaussian(_ScalarNoise, base.ApproximateScalarSum):
 
 
 @dataclass(frozen=True)
-class DiffprivlibGaussianAnalytic(_ScalarNoise, base.ApproximateScalarSum):
+class DiffprivlibGaussianAnalytic(_DiffprivlibNoise, base.ApproximateScalarSum):
     """``diffprivlib.mechanisms.GaussianAnalytic`` on a sum: the least noise."""
 
     mechanism: ClassVar[str] = "GaussianAnalytic"

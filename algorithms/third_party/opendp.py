@@ -73,7 +73,7 @@ class _OpenDP:
     seedable: ClassVar[bool] = False
 
 
-class _ScalarNoise(_OpenDP, base.ScalarSum, ABC):
+class _OpenDPNoise(_OpenDP, base.ScalarSum, ABC):
     """A sum that a measurement of the library randomises."""
 
     @abstractmethod
@@ -86,7 +86,7 @@ class _ScalarNoise(_OpenDP, base.ScalarSum, ABC):
 
 
 @dataclass(frozen=True)
-class OpenDPLaplace(_ScalarNoise):
+class OpenDPLaplace(_OpenDPNoise):
     """``then_clamp``, ``then_sum``, ``then_laplace``.
 
     Examples
@@ -100,7 +100,7 @@ class OpenDPLaplace(_ScalarNoise):
 
 
 @dataclass(frozen=True)
-class OpenDPGaussian(_ScalarNoise, base.ApproximateScalarSum):
+class OpenDPGaussian(_OpenDPNoise, base.ApproximateScalarSum):
     """``then_clamp``, ``then_sum``, ``then_gaussian``, at a fixed delta."""
 
     def measurement(self) -> Any:

@@ -21,7 +21,7 @@ from scipy.special import expit, ndtr, ndtri
 
 from dpaudit.arrays import Array
 from dpaudit.audit.betting.scores import sides_of
-from dpaudit.audit.bounds.laws import Binomial, Poisson
+from dpaudit.audit.bounds.laws import BinomialCount, PoissonCount
 from dpaudit.audit.bounds.ordering import Nulls
 
 __all__ = ["HitCurve", "Sides", "Tails"]
@@ -78,12 +78,12 @@ class HitCurve(NamedTuple):
 
     def single(self, nulls: Nulls, alpha: float) -> Array:
         """Return the bound that each threshold promises."""
-        laws = Binomial(self.releases), Binomial(self.releases_neighbour)
+        laws = BinomialCount(self.releases), BinomialCount(self.releases_neighbour)
         return nulls.approximate_bound(laws, self.p, self.q, alpha)
 
     def pair(self, nulls: Nulls, alpha: float) -> "Tails":
         """Return the two tails that promise the best bound."""
-        law = Poisson(2 * min(self.releases, self.releases_neighbour))
+        law = PoissonCount(2 * min(self.releases, self.releases_neighbour))
         few = np.unique(np.linspace(0, len(self.p) - 1, _PAIRS).astype(int))
         # Only disjoint tails: the upper one begins where the lower one ends, or above.
         upper, lower = np.nonzero(few[:, np.newaxis] >= few)

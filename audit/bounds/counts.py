@@ -85,7 +85,7 @@ from scipy.special import ndtr, ndtri
 
 from dpaudit.arrays import Array
 from dpaudit.audit.bounds.certificate import Piece
-from dpaudit.audit.bounds.laws import Binomial, lower_proportion, upper_proportion
+from dpaudit.audit.bounds.laws import BinomialCount, lower_proportion, upper_proportion
 from dpaudit.audit.bounds.ordering import Contrast, Nulls, Rectangle
 from dpaudit.audit.bounds.result import Bound, Counts, check_level
 
@@ -258,7 +258,7 @@ def _exact_mu(counts: Counts, delta: float, alpha: float) -> float:
 
 
 def _exact(nulls: Nulls, counts: Counts, alpha: float) -> float:
-    laws = Binomial(counts.releases), Binomial(counts.releases_neighbour)
+    laws = BinomialCount(counts.releases), BinomialCount(counts.releases_neighbour)
     return nulls.lower_bound(laws, (counts.hits, counts.hits_neighbour), alpha)
 
 

@@ -21,7 +21,13 @@ from scipy.special import betainccinv, betaincinv, gammainccinv, gammaincinv, nd
 
 from dpaudit.arrays import Array
 
-__all__ = ["Binomial", "Law", "Poisson", "lower_proportion", "upper_proportion"]
+__all__ = [
+    "BinomialCount",
+    "Law",
+    "PoissonCount",
+    "lower_proportion",
+    "upper_proportion",
+]
 
 Integers: TypeAlias = NDArray[np.int64]
 
@@ -86,7 +92,7 @@ class Law(Protocol):
 
 
 @dataclass(frozen=True)
-class Binomial:
+class BinomialCount:
     """X ~ Binomial(n, theta)."""
 
     n: int
@@ -125,7 +131,7 @@ class Binomial:
 
 
 @dataclass(frozen=True)
-class Poisson:
+class PoissonCount:
     """X ~ Poisson(scale theta), where theta is a probability."""
 
     scale: float

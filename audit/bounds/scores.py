@@ -55,7 +55,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.bounds.choice import HitCurve, Sides, Tails
 from dpaudit.audit.bounds.counts import clopper_pearson, epsilon_nulls, joint, mu_nulls
 from dpaudit.audit.bounds.counts import gaussian as gaussian_bound
-from dpaudit.audit.bounds.laws import Poisson
+from dpaudit.audit.bounds.laws import PoissonCount
 from dpaudit.audit.bounds.ordering import Nulls
 from dpaudit.audit.bounds.result import Bound, Counts, check_level
 from dpaudit.errors import InputError
@@ -198,10 +198,10 @@ def fixed_scores(
     return way.told(bound)
 
 
-def paired_law(releases: int) -> Poisson | None:
+def paired_law(releases: int) -> PoissonCount | None:
     """Return the law of both counts; None if `releases` a side are too few."""
     size = releases - 5 * math.sqrt(releases) + 5
-    return Poisson(2 * size) if size > 0 else None
+    return PoissonCount(2 * size) if size > 0 else None
 
 
 class PairedCounts(NamedTuple):
@@ -217,7 +217,7 @@ class PairedCounts(NamedTuple):
 
     @classmethod
     def draw(
-        cls, tested: Sides, tails: Tails, law: Poisson, rng: np.random.Generator
+        cls, tested: Sides, tails: Tails, law: PoissonCount, rng: np.random.Generator
     ) -> "PairedCounts":
         """Count both tails among a Poisson number of scores.
 
@@ -227,7 +227,7 @@ class PairedCounts(NamedTuple):
             In random order, or the order in which they were drawn.
         tails : Tails
             Disjoint.
-        law : Poisson
+        law : PoissonCount
             From ``paired_law``.
         rng : Generator
         """

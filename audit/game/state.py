@@ -29,7 +29,7 @@ from dpaudit.errors import DPAuditError, InputError, MechanismError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
 
-__all__ = ["AuditState", "Trail"]
+__all__ = ["AuditState", "SearchTrail"]
 
 _PILOT, _MOST_PILOT = 10, 100  # releases a side; the latter where nothing is bet
 _SMALLEST_ROUND = 4
@@ -68,7 +68,7 @@ _KEPT = (
 )
 
 
-class Trail(NamedTuple):
+class SearchTrail(NamedTuple):
     """What leads a search to where it was, and shows whether the mechanism is the same.
 
     Parameters
@@ -128,7 +128,7 @@ class AuditState:
         self.refuted_at: int | None = None
         self._refine = budget.refine
         self._search, self.workers = search, workers or Here()
-        self.trail = Trail([], {})
+        self.trail = SearchTrail([], {})
         self.trajectory: list[tuple[int, float]] = []
         self._pair_audits: dict[int, PairAudit] = {}
         self.pairs = 0
@@ -219,7 +219,7 @@ class AuditState:
         vars(self).update(thaw(kept, self._supplied(played)))
         self.verdict = next(iter(self.tests.values()))
 
-    def follow(self, trail: Trail) -> None:
+    def follow(self, trail: SearchTrail) -> None:
         """Bring the search of a state that has not begun to where a trail ends.
 
         It is asked again what it was asked, and given the same reports: so it comes to

@@ -38,7 +38,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from dpaudit.audit.game.freezing import freeze, thaw
-from dpaudit.audit.game.state import AuditState, Trail
+from dpaudit.audit.game.state import AuditState, SearchTrail
 from dpaudit.audit.keeping.database import tell
 from dpaudit.audit.keeping.identity import code_version
 from dpaudit.audit.keeping.store import Checkpoint, Store
@@ -100,7 +100,7 @@ class Recorder:
         if frozen is None:
             return None
         match thaw(frozen, self._supplied):
-            case AuditResult() as result, Trail() as trail:
+            case AuditResult() as result, SearchTrail() as trail:
                 state.follow(trail)
             case _:
                 raise InputError(

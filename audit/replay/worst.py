@@ -112,9 +112,9 @@ class WorstPair:
         """The worst pair in words, if there is a domain."""
         if self._source.domain is None or self._worst is None:
             return None
-        from dpaudit.audit.search.cut import Cut
+        from dpaudit.audit.search.cut import PairCut
 
-        return Cut.words(self._worst.pair, self._source.domain) or None
+        return PairCut.words(self._worst.pair, self._source.domain) or None
 
     @property
     def _late(self) -> bool:

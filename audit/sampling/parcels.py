@@ -36,7 +36,7 @@ from dpaudit.batches import Batch
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair
 
-__all__ = ["Parcel", "Subject", "one_thread"]
+__all__ = ["Parcel", "WorkerSubject", "one_thread"]
 
 Versions = tuple[tuple[str, str], ...]
 _GENERATORS = (
@@ -138,7 +138,7 @@ class _Opening(pickle.Unpickler):
 
 
 @dataclass(frozen=True)
-class Subject:
+class WorkerSubject:
     """A mechanism and a pair, as workers hold them.
 
     Parameters
@@ -156,7 +156,7 @@ class Subject:
     _copies: dict[int, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Subject, (self.mechanism, self.pair, self.versions)
+        return WorkerSubject, (self.mechanism, self.pair, self.versions)
 
     @property
     def name(self) -> str:
@@ -181,7 +181,7 @@ class Subject:
         return path
 
     @staticmethod
-    def found(where: "Subject | Path") -> "Subject":
+    def found(where: "WorkerSubject | Path") -> "WorkerSubject":
         """Return the subject in a file, which is read once; another as it is."""
         return _from_file(where) if isinstance(where, Path) else where
 
@@ -204,7 +204,7 @@ class Subject:
     @staticmethod
     def differences(wanted: Versions) -> str:
         """Say what this process has of another version; nothing if it has none."""
-        for (name, theirs), (_, ours) in zip(wanted, Subject.here(), strict=True):
+        for (name, theirs), (_, ours) in zip(wanted, WorkerSubject.here(), strict=True):
             if theirs != ours:
                 return _OTHER.format(_where(), name, ours, theirs)
         return ""
@@ -256,7 +256,7 @@ def _read(reading: Any, piece: Piece, drawn: Batch) -> Any:
 
 
 @lru_cache(maxsize=4)
-def _from_file(path: Path) -> Subject:
+def _from_file(path: Path) -> WorkerSubject:
     _FOLDERS.add(path.parent)
     with path.open("rb") as file:
         return pickle.load(file)

@@ -57,7 +57,7 @@ def _end_with_parent() -> None:
     parent = parent_process()
     assert parent is not None
     parent.join()
-    from dpaudit.audit.sampling.parcels import Subject
+    from dpaudit.audit.sampling.parcels import WorkerSubject
 
-    Subject.remove_files()
+    WorkerSubject.remove_files()
     _exit(1)

@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 from weakref import finalize
 
 from dpaudit.audit.sampling.draws import Here, Piece, Source, ways_to_draw
-from dpaudit.audit.sampling.parcels import Parcel, Subject, one_thread
+from dpaudit.audit.sampling.parcels import Parcel, WorkerSubject, one_thread
 from dpaudit.batches import Batch
 from dpaudit.errors import DPAuditError, ExecutorError, InputError
 from dpaudit.outputs import raised_by_signal
@@ -140,11 +140,11 @@ class Workers(Here):
 
     def _greet(self) -> None:
         """Compare the versions of all workers of a cluster with those here."""
-        wanted = Subject.here()
+        wanted = WorkerSubject.here()
         try:
             # One that starts workers where there is work has none yet.
             self._executor.submit(getpid).result(timeout=_PATIENCE)
-            found = self._dask.run(Subject.differences, wanted, on_error="return")
+            found = self._dask.run(WorkerSubject.differences, wanted, on_error="return")
         except TimeoutError:
             raise ExecutorError(_ALONE) from None
         except Exception as error:
@@ -287,10 +287,10 @@ class Workers(Here):
 
     def _sent(self, source: Source) -> Any:
         if not self._sends:
-            return Subject(source.mechanism, source.pair)
+            return WorkerSubject(source.mechanism, source.pair)
         parcel = self._parcel(source.mechanism)
         if self._dask is None:
-            subject = Subject(parcel, source.pair)
+            subject = WorkerSubject(parcel, source.pair)
             try:
                 if self._folder is None:
                     self._folder = Path(tempfile.mkdtemp(prefix="dpaudit-"))
@@ -298,7 +298,7 @@ class Workers(Here):
                 return subject.filed(self._folder)
             except OSError:  # there is no room: it goes along with every task
                 return subject
-        subject = Subject(parcel, source.pair, Subject.here())
+        subject = WorkerSubject(parcel, source.pair, WorkerSubject.here())
         for _ in range(_TIMES):
             try:
                 return self._dask.scatter(subject, broadcast=True, hash=True)
@@ -374,7 +374,7 @@ def _work(
     """Draw for the audit of that process."""
     # The audit itself sees to its own process, and for longer than any of its tasks.
     with nullcontext() if audit == _this_process() else one_thread():
-        return Subject.found(where).draw(seed, key, pieces, reading)
+        return WorkerSubject.found(where).draw(seed, key, pieces, reading)
 
 
 def _failure(error: BaseException, client: Any) -> ExecutorError:

@@ -10,13 +10,13 @@ from dpaudit.arrays import Array
 from dpaudit.domains import Domain
 from dpaudit.neighbours import Pair, Relation
 
-__all__ = ["Cut"]
+__all__ = ["PairCut"]
 
 _TOLD = 4  # different rows that words name
 
 
 @dataclass(frozen=True)
-class Cut:
+class PairCut:
     """A pair in parts: the common rows, and what stands between them on either side.
 
     Under ADD_REMOVE the datasets are the common rows without and with `after`, and
@@ -26,7 +26,7 @@ class Cut:
     --------
     >>> domain = Domain.parse("age:0..100 sex:{f,m}")
     >>> rows = np.array([[0, 0], [0, 0], [90, 1]])
-    >>> Cut.words(Pair(rows[:2], rows), domain)
+    >>> PairCut.words(Pair(rows[:2], rows), domain)
     "D has 2 x (age=0 sex=f); D' has (age=90 sex=m) besides"
     """
 
@@ -36,7 +36,7 @@ class Cut:
     after: Array
 
     @classmethod
-    def of(cls, pair: Pair, domain: Domain) -> "Cut":
+    def of(cls, pair: Pair, domain: Domain) -> "PairCut":
         """Take a pair apart, each row projected on the domain."""
         shorter, longer = sorted((pair.data, pair.neighbour), key=len)
         matches = zip(shorter, longer, strict=False)

@@ -28,7 +28,7 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.attacks.base import consult
-from dpaudit.audit.search.cut import Cut
+from dpaudit.audit.search.cut import PairCut
 from dpaudit.audit.search.suspects import suspects
 from dpaudit.domains import Box, Domain, UnitBall, WithNonfinite
 from dpaudit.errors import InputError, UnsupportedError
@@ -131,7 +131,9 @@ class Proposals:
         place = int(rng.integers(size + 1))
         refused = 0
         while True:
-            cut = Cut(rows, place, _random_row(domain, rng), _random_row(domain, rng))
+            cut = PairCut(
+                rows, place, _random_row(domain, rng), _random_row(domain, rng)
+            )
             pair = cut.pair(domain, self.relation)
             if pair is not None:
                 return pair
@@ -170,7 +172,7 @@ class Proposals:
         _check_relation(pair, self.relation)
         if pair.rows is None or pair.rows.data.shape[1:] != domain.shape:
             return self.random(rng)
-        start = Cut.of(pair.rows, domain)
+        start = PairCut.of(pair.rows, domain)
         for _ in range(20):
             moved = _move(start, domain, self.relation, scale, rng)
             candidate = moved.pair(domain, self.relation)
@@ -185,8 +187,12 @@ class Proposals:
 
 
 def _move(
-    cut: Cut, domain: Domain, relation: Relation, scale: float, rng: np.random.Generator
-) -> Cut:
+    cut: PairCut,
+    domain: Domain,
+    relation: Relation,
+    scale: float,
+    rng: np.random.Generator,
+) -> PairCut:
     """Return one random move of a pair; half of all moves are of a differing row."""
     common, size = list(cut.common), len(cut.common)
     kinds, weights = zip(*_MOVES.items(), strict=True)
@@ -242,7 +248,7 @@ def _brought_into(domain: Domain, pair: Pair) -> Pair | None:
         return domain.pair(rows.data, rows.neighbour, pair.relation)
     if not (rows.finite or domain.nonfinite):
         return None
-    return Cut.of(rows, domain).pair(domain, pair.relation)
+    return PairCut.of(rows, domain).pair(domain, pair.relation)
 
 
 def _check_legal(pair: Pair, domain: Domain | None) -> None:
@@ -272,7 +278,7 @@ def _structured(
     if isinstance(domain, WithNonfinite):
         plain = domain.inner.extremes()[0]
         for row in domain.strange_rows():
-            pair = Cut([], 0, plain, row).pair(domain, relation)
+            pair = PairCut([], 0, plain, row).pair(domain, relation)
             assert pair is not None  # a finite row and one that is not
             yield pair
         domain = domain.inner
@@ -296,7 +302,7 @@ def _structured(
     ranked = sorted(
         (i + j, i, j) for i in range(len(settings)) for j in range(len(changes))
     )
-    cuts = [Cut(settings[i], len(settings[i]), *changes[j]) for _, i, j in ranked]
+    cuts = [PairCut(settings[i], len(settings[i]), *changes[j]) for _, i, j in ranked]
     special = [
         *suspects(mechanism, domain, relation),
         *_counting(domain, relation),
@@ -311,7 +317,7 @@ def _structured(
             yield pair
 
 
-def _counting(domain: Domain, relation: Relation) -> Iterator[Cut]:
+def _counting(domain: Domain, relation: Relation) -> Iterator[PairCut]:
     """Yield patterns in the column sums of categories, or of vectors with two extremes.
 
     Categories: each once, and one moves, or a user with all comes first. Vectors: in
@@ -319,8 +325,8 @@ def _counting(domain: Domain, relation: Relation) -> Iterator[Cut]:
     each moves by -1, 0 or 1; under ADD_REMOVE none can move down.
     """
     if rows := domain.spread():
-        yield Cut(rows, len(rows), rows[1], rows[0])
-        yield from (Cut(rows, 0, rows[0], row) for row in domain.extremes()[1:3])
+        yield PairCut(rows, len(rows), rows[1], rows[0])
+        yield from (PairCut(rows, 0, rows[0], row) for row in domain.extremes()[1:3])
     if not isinstance(domain, Box) or not domain.shape:
         return
     k = domain.shape[0]
@@ -331,26 +337,26 @@ def _counting(domain: Domain, relation: Relation) -> Iterator[Cut]:
     ups = [(every, one), (every, every), (every, rest), (every, other_half)]
     low = domain.corner(0 * one)
     for present, up in (*ups, (half, other_half)):
-        yield Cut([domain.corner(present)], 1, low, domain.corner(up))
+        yield PairCut([domain.corner(present)], 1, low, domain.corner(up))
     if relation is Relation.ADD_REMOVE:
         return
-    yield Cut([], 0, domain.corner(half), domain.corner(other_half))
+    yield PairCut([], 0, domain.corner(half), domain.corner(other_half))
     for move in (one - rest, rest - one, -one, -every, other_half - half):
         down, up = domain.corner(move < 0), domain.corner(move > 0)
-        yield Cut([domain.corner(move >= 0)], 1, down, up)
+        yield PairCut([domain.corner(move >= 0)], 1, down, up)
 
 
-def _spectral(domain: Domain, common: Sequence[Array]) -> Iterator[Cut]:
+def _spectral(domain: Domain, common: Sequence[Array]) -> Iterator[PairCut]:
     """Yield a row along the top, then the bottom, principal direction of the others."""
     if not isinstance(domain, UnitBall) or domain.dimension == 1:
         return
     _, vectors = np.linalg.eigh(np.transpose(common) @ np.array(common))
     bottom, top = (domain.project(vectors[:, i] * domain.norm) for i in (0, -1))
-    yield Cut(common, len(common), bottom, top)
-    yield Cut(common, len(common), top, bottom)
+    yield PairCut(common, len(common), bottom, top)
+    yield PairCut(common, len(common), top, bottom)
 
 
-def _outvoted(zero: Array, top: Array, n: int) -> Iterator[Cut]:
+def _outvoted(zero: Array, top: Array, n: int) -> Iterator[PairCut]:
     """Yield a small camp against a large one, at the shares where it becomes outliers.
 
     Rows are taken for outliers beyond so many deviations of the mean, beyond the
@@ -365,11 +371,11 @@ def _outvoted(zero: Array, top: Array, n: int) -> Iterator[Cut]:
         large = (share - 1) * small
         for others in (large, large - 1):
             common = [top] * small + [zero] * others
-            yield Cut(common, len(common), top, zero)
+            yield PairCut(common, len(common), top, zero)
     for share in _OUTVOTED:  # no pair where a row is replaced
         small = max(n // share, 1)
         common = [top] * small + [zero] * share * small
-        yield Cut(common, len(common), top, top)
+        yield PairCut(common, len(common), top, top)
 
 
 def _random_row(domain: Domain, rng: np.random.Generator) -> Array:

@@ -21,7 +21,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.game.pair_audit import OnePair
 from dpaudit.audit.game.state import AuditState
 from dpaudit.audit.result import AuditResult
-from dpaudit.audit.search.cut import Cut
+from dpaudit.audit.search.cut import PairCut
 from dpaudit.audit.settings import Settings
 from dpaudit.domains import Domain
 from dpaudit.neighbours import Pair, Relation
@@ -76,7 +76,7 @@ def with_smaller(
         if any(stop() for _ in again.rounds()):
             return None
         found = told(again, settings=own)
-        return replace(found, neighbours=Cut.words(pair, domain) or None)
+        return replace(found, neighbours=PairCut.words(pair, domain) or None)
 
     pair, refuted_at = state.best()[0].target.pair, state.refuted_at or state.samples
     most = min(settings.budget.releases, _LONGER * refuted_at + _MORE)
@@ -89,7 +89,7 @@ def with_smaller(
         audited=audited,
         stop=stop,
     )
-    words = Cut.words(pair, domain) or None
+    words = PairCut.words(pair, domain) or None
     told_to = "told to" in reasons
     return replace(result, neighbours=words, shrunk=found, interrupted=told_to)
 
@@ -166,7 +166,7 @@ def descent(
     """
     if pair.rows is None or pair.rows.data.shape[1:] != domain.shape:
         return [pair]
-    steps, cut, going = [pair], Cut.of(pair.rows, domain), True
+    steps, cut, going = [pair], PairCut.of(pair.rows, domain), True
     while going:
         going = False
         for candidate in _simpler(cut, domain, pair.relation):
@@ -180,7 +180,7 @@ def descent(
     return steps
 
 
-def _simpler(cut: Cut, domain: Domain, relation: Relation) -> Iterator[Cut]:
+def _simpler(cut: PairCut, domain: Domain, relation: Relation) -> Iterator[PairCut]:
     """Yield pairs that are simpler: with fewer rows, then with simpler ones."""
     common, n = list(cut.common), len(cut.common)
     size = n

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.audit.search.cut import Cut
+from dpaudit.audit.search.cut import PairCut
 from dpaudit.domains import Domain
 from dpaudit.neighbours import Relation
 from dpaudit.streams import FunctionMechanism
@@ -33,7 +33,7 @@ _PLACES = 100  # of a row, that a value is tried at
 _FUNCTIONS = 20  # that are read
 
 
-def suspects(mechanism: Any, domain: Domain, relation: Relation) -> Iterator[Cut]:
+def suspects(mechanism: Any, domain: Domain, relation: Relation) -> Iterator[PairCut]:
     """Yield pairs at the numbers and texts that a function compares with; a dozen."""
     values = _compared(mechanism)
     zero, top, *_ = domain.extremes()
@@ -41,11 +41,11 @@ def suspects(mechanism: Any, domain: Domain, relation: Relation) -> Iterator[Cut
     cuts = []
     for size in sizes[:_SIZES]:
         for n in (size, size - 1):
-            cuts.append(Cut([top] * n, n, zero, top))
+            cuts.append(PairCut([top] * n, n, zero, top))
     n = domain.n_rows
     for row in islice(_rows(values, domain), _CUTS // 2):
-        cuts.append(Cut([], 0, zero, row))
-        cuts.append(Cut([zero] * n, n, zero, row))
+        cuts.append(PairCut([], 0, zero, row))
+        cuts.append(PairCut([zero] * n, n, zero, row))
     yield from cuts[:_CUTS]
 
 

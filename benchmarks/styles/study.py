@@ -13,7 +13,7 @@ from statistics import median
 
 from benchmarks.styles.registry import Style, corpus
 from benchmarks.styles.run import attack
-from dpaudit.reports.bench import Study, Table, Unit
+from dpaudit.reports.bench import Study, TargetTable, Unit
 from dpaudit.reports.bench.study import Figure, Records, TargetRow
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.sections import sizes
@@ -73,7 +73,7 @@ class Reported(Study):
             "said": found.findings[0],
         }
 
-    def tables(self, profile: str, records: Records) -> list[Table]:
+    def tables(self, profile: str, records: Records) -> list[TargetTable]:
         found: dict[tuple[str, bool], list[tuple[str, bool]]] = defaultdict(list)
         costs: dict[tuple[str, int], dict[str, float]] = defaultdict(dict)
         for unit, record in records.items():
@@ -83,7 +83,9 @@ class Reported(Study):
                 each = record["seconds"] / record["releases"]
                 costs[name, unit.index][by] = each
         ratios = [c["domain"] / c["pair"] for c in costs.values() if len(c) > 1]
-        tables = [Table("What a search costs", _cost(ratios), "In processor time.")]
+        tables = [
+            TargetTable("What a search costs", _cost(ratios), "In processor time.")
+        ]
         for kind, is_right in (("Reported faults", False), ("Right versions", True)):
             rows = [_share(by, is_right, found[by, is_right]) for by in _TARGETS]
             odd = sorted(
@@ -95,7 +97,7 @@ class Reported(Study):
                 }
             )
             note = f"At 0.999. Not as they should be: {', '.join(odd) or 'none'}."
-            tables.insert(-1, Table(kind, tuple(filter(None, rows)), note))
+            tables.insert(-1, TargetTable(kind, tuple(filter(None, rows)), note))
         return tables
 
 

@@ -36,7 +36,7 @@ from dpaudit.reports.bench.study import (
     Study,
     StudyFindings,
     Summary,
-    Table,
+    TargetTable,
     Unit,
     render_html,
     render_markdown,
@@ -45,7 +45,7 @@ from dpaudit.reports.runner import Job, WorkProgress, carry_out
 from dpaudit.reports.store import STORE, WorkStore
 from dpaudit.validation import check_name
 
-__all__ = ["STUDIES", "Study", "Table", "Unit", "bench_audit"]
+__all__ = ["STUDIES", "Study", "TargetTable", "Unit", "bench_audit"]
 
 STUDIES: tuple[Study, ...] = (
     Coverage(),

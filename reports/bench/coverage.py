@@ -36,7 +36,14 @@ from dpaudit.reports.bench.coverage_cases import (
     WitnessCase,
 )
 from dpaudit.reports.bench.equal_reals import EqualReals
-from dpaudit.reports.bench.study import Figure, Records, Study, Table, TargetRow, Unit
+from dpaudit.reports.bench.study import (
+    Figure,
+    Records,
+    Study,
+    TargetRow,
+    TargetTable,
+    Unit,
+)
 from dpaudit.reports.bench.subjects import (
     LeakyResponse,
     MixedLayouts,
@@ -186,7 +193,7 @@ class Coverage(Study):
             "errors": case.errors(unit.seed, trials, int(releases)),
         }
 
-    def tables(self, profile: str, records: Records) -> list[Table]:
+    def tables(self, profile: str, records: Records) -> list[TargetTable]:
         group = {case.name: case.group for case in self.cases}
         counted = pd.DataFrame(
             [
@@ -214,7 +221,7 @@ class Coverage(Study):
             f"below {level:.2g} at the nominal rate. The interval holds the rate with "
             "probability 95 % (Clopper and Pearson)."
         )
-        return [Table(self.title, rows, note, binding=True)]
+        return [TargetTable(self.title, rows, note, binding=True)]
 
     def _chosen(self, size: Size) -> list[CoverageCase]:
         return [

@@ -55,8 +55,8 @@ from dpaudit.reports.bench.study import (
     Figure,
     Records,
     Study,
-    Table,
     TargetRow,
+    TargetTable,
     Unit,
 )
 from dpaudit.reports.bench.subjects import BlackBox, best_pair, subject
@@ -69,7 +69,7 @@ _LOOSE = 0.1  # of Delta-Siege, while it chooses a threshold
 
 
 @dataclass(frozen=True)
-class Box:
+class PeerBox:
     """A mechanism on its worst pair, what is claimed of it, and whether that holds."""
 
     mechanism: Any
@@ -96,24 +96,28 @@ class Box:
         return one.astype(np.float64), two.astype(np.float64)
 
 
-def boxes() -> dict[str, Box]:
+def boxes() -> dict[str, PeerBox]:
     """Return the black boxes, by name."""
     pure, mu = PureDP(1.0), GaussianDP(gaussian_mu(1.0, DELTA))
     half, less = Laplace.under_noised(1.0), Gaussian.under_noised(1.0, DELTA)
     whole, more = Laplace(1.0), Gaussian.calibrated(1.0, DELTA)
     known = {
-        "laplace": Box(whole, whole.worst_case(), pure, True, 8.0),
-        "laplace with half the noise": Box(half, half.worst_case(), pure, False, 8.0),
-        "gaussian": Box(more, more.worst_case(), mu, True, 15.0),
-        "gaussian with half the noise": Box(less, less.worst_case(), mu, False, 15.0),
+        "laplace": PeerBox(whole, whole.worst_case(), pure, True, 8.0),
+        "laplace with half the noise": PeerBox(
+            half, half.worst_case(), pure, False, 8.0
+        ),
+        "gaussian": PeerBox(more, more.worst_case(), mu, True, 15.0),
+        "gaussian with half the noise": PeerBox(
+            less, less.worst_case(), mu, False, 15.0
+        ),
     }
     for name in ("prefix-sum", "one-time-rappor", "noisy-max-3", "svt-6"):
         false = subject(name)
-        known[name] = Box(false, best_pair(name), false.claim, False)
+        known[name] = PeerBox(false, best_pair(name), false.claim, False)
     return known
 
 
-def _weigh(box: Box, missed: Any, false: Any, *, curve: bool = False) -> Array:
+def _weigh(box: PeerBox, missed: Any, false: Any, *, curve: bool = False) -> Array:
     """Return what limits on 1 - p and on q say against a claim: refuted if > 0.
 
     At the claim's epsilon and delta, or with `curve` by its parameter, if it has one.
@@ -127,7 +131,7 @@ def _weigh(box: Box, missed: Any, false: Any, *, curve: bool = False) -> Array:
     return np.asarray(np.nan_to_num(found, nan=-np.inf))
 
 
-def _attacked(box: Box, sides: Sides, *, curve: bool) -> bool:
+def _attacked(box: PeerBox, sides: Sides, *, curve: bool) -> bool:
     """Train on a third, choose order and threshold on a third, test on the last."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -158,7 +162,7 @@ def _attacked(box: Box, sides: Sides, *, curve: bool) -> bool:
     return bool(_weigh(box, *limits, curve=curve)[0] > 0)
 
 
-def _histogram(box: Box, sides: Sides) -> bool:
+def _histogram(box: PeerBox, sides: Sides) -> bool:
     epsilon, delta = box.point
     n, ratio = len(sides[0]), math.exp(epsilon)
     window = -box.window, box.window
@@ -168,7 +172,7 @@ def _histogram(box: Box, sides: Sides) -> bool:
     return bool(np.maximum(p - ratio * q, 0).sum() - off > delta)
 
 
-def _discrepancy(box: Box, sides: Sides) -> bool:
+def _discrepancy(box: PeerBox, sides: Sides) -> bool:
     epsilon, delta = box.point
     (a, b), (c, d) = (np.array_split(side, 2) for side in sides)
     n = min(map(len, (a, b, c, d)))
@@ -186,7 +190,7 @@ def _discrepancy(box: Box, sides: Sides) -> bool:
     return bool(h.mean() - min(off) > most)
 
 
-def _network(box: Box, sides: Sides) -> bool:
+def _network(box: PeerBox, sides: Sides) -> bool:
     from sklearn.neural_network import MLPClassifier
 
     epsilon, delta = box.point
@@ -212,7 +216,7 @@ def _network(box: Box, sides: Sides) -> bool:
     return right > (math.exp(epsilon) + delta) * share
 
 
-PEER_TESTS: dict[str, Callable[[Box, Sides], bool]] = {
+PEER_TESTS: dict[str, Callable[[PeerBox, Sides], bool]] = {
     "DP-Sniper": partial(_attacked, curve=False),
     "Delta-Siege": partial(_attacked, curve=True),
     "DP-Auditorium, histogram": _histogram,
@@ -222,7 +226,7 @@ PEER_TESTS: dict[str, Callable[[Box, Sides], bool]] = {
 """A box, and releases on D and D' -> whether its claim is refuted, at 95 %."""
 
 
-def verdicts_of(box: Box, seed: int, releases: int) -> Record:
+def verdicts_of(box: PeerBox, seed: int, releases: int) -> Record:
     """Return of each method whether it refutes, its releases, and its seconds."""
     found: Record = {}
     for name, test in {OURS: _audited, **PEER_TESTS}.items():
@@ -233,7 +237,7 @@ def verdicts_of(box: Box, seed: int, releases: int) -> Record:
     return found
 
 
-def _audited(box: Box, releases: int, seed: int) -> tuple[bool, int]:
+def _audited(box: PeerBox, releases: int, seed: int) -> tuple[bool, int]:
     result = audit(
         BlackBox(box.mechanism),
         pair=box.pair,
@@ -245,7 +249,7 @@ def _audited(box: Box, releases: int, seed: int) -> tuple[bool, int]:
     return result.refuted, result.samples
 
 
-def _drawn(test: Any, box: Box, releases: int, seed: int) -> tuple[bool, int]:
+def _drawn(test: Any, box: PeerBox, releases: int, seed: int) -> tuple[bool, int]:
     return bool(test(box, box.draw(releases, seed))), releases
 
 
@@ -311,7 +315,7 @@ class Peers(Study):
             return bounds_of(LAWS[unit.case], unit.seed, unit.option("trials"))
         return verdicts_of(boxes()[unit.case], unit.seed, unit.option("releases"))
 
-    def tables(self, profile: str, records: Records) -> list[Table]:
+    def tables(self, profile: str, records: Records) -> list[TargetTable]:
         bounds: dict[tuple[str, str], list[Record]] = {}
         verdicts: dict[tuple[str, str], list[Record]] = {}
         for unit, record in records.items():
@@ -320,8 +324,8 @@ class Peers(Study):
                 kept.setdefault((unit.case, method), []).append(found)
         about = NOTES["peer-bounds"].format(SCORES)
         return [
-            Table("Other tools' bounds", bound_rows(bounds), about),
-            Table(
+            TargetTable("Other tools' bounds", bound_rows(bounds), about),
+            TargetTable(
                 "Other tools' attacks", verdict_rows(verdicts), NOTES["peer-attacks"]
             ),
         ]

@@ -78,7 +78,14 @@ from scipy.stats import binom, laplace, norm
 from dpaudit.algorithms.textbook.sums import Laplace
 from dpaudit.claims import Claim, PureDP
 from dpaudit.reports.bench.limits import ReleasesToRefute, growth
-from dpaudit.reports.bench.study import NOTES, Figure, Records, Table, TargetRow, Unit
+from dpaudit.reports.bench.study import (
+    NOTES,
+    Figure,
+    Records,
+    TargetRow,
+    TargetTable,
+    Unit,
+)
 from dpaudit.reports.bench.subjects import CLAIMED, BlackBox, best_pair, subject
 from dpaudit.reports.sections import sizes
 from dpaudit.reports.words import count
@@ -204,21 +211,21 @@ class RefutationStudy(ReleasesToRefute):
             "budget": max(_SMALLEST_BUDGET, ceil(_BUDGET_FACTOR * limit(case))),
         }
 
-    def tables(self, profile: str, records: Records) -> list[Table]:
+    def tables(self, profile: str, records: Records) -> list[TargetTable]:
         found = self.samples(records)
         tables = []
         if _BLACK_BOX in found:
             row = self._row(
                 _BLACK_BOX, found.pop(_BLACK_BOX), {"target": _BLACK_BOX_TARGET}
             )
-            tables.append(Table("A black box", (row,), NOTES["black-box"]))
+            tables.append(TargetTable("A black box", (row,), NOTES["black-box"]))
         rows = []
         for name, samples in found.items():
             figures = {"information limit": limit(name), "3 x limit": 3 * limit(name)}
             figures["a tenth of DP-Sniper's"] = _SNIPER
             rows.append(self._row(name, samples, figures))
         note = NOTES["refutation"].format(CLAIMED, _CONFIDENCE)
-        return [*tables, Table("The standard suite", tuple(rows), note)]
+        return [*tables, TargetTable("The standard suite", tuple(rows), note)]
 
     def _row(
         self, case: str, found: list[float], figures: dict[str, float]

@@ -101,7 +101,7 @@ class TargetRow:
 
 
 @dataclass(frozen=True)
-class Table:
+class TargetTable:
     """Measured figures beside their targets."""
 
     title: str
@@ -150,10 +150,10 @@ class Study(ABC):
         """Return the lines of its table, if it has one alone."""
         return []
 
-    def tables(self, profile: str, records: Records) -> list[Table]:
+    def tables(self, profile: str, records: Records) -> list[TargetTable]:
         """Return the tables of a profile, made of the records that exist so far."""
         rows = tuple(self.rows(profile, records))
-        return [Table(self.title, rows, self.note, self.binding)]
+        return [TargetTable(self.title, rows, self.note, self.binding)]
 
     @staticmethod
     def by_case(records: Records, figure: str) -> dict[str, list[Any]]:
@@ -173,7 +173,7 @@ class StudyFindings:
     # done, units: units of work finished, and of the whole profile
     done: int
     units: int
-    tables: tuple[Table, ...]
+    tables: tuple[TargetTable, ...]
 
     @property
     def met(self) -> int:
@@ -209,9 +209,9 @@ def load_summary(folder: Path) -> Summary | None:
     Raises `InputError` if the file there is something else.
     """
 
-    def table(found: Record) -> Table:
+    def table(found: Record) -> TargetTable:
         rows = tuple(TargetRow(**row) for row in found.pop("rows"))
-        return Table(rows=rows, **found)
+        return TargetTable(rows=rows, **found)
 
     def study(found: Record) -> StudyFindings:
         tables = tuple(map(table, found.pop("tables")))

@@ -84,7 +84,7 @@ def sizes(**parts: Sequence[Any]) -> dict[str, Size]:
 
 
 @dataclass(frozen=True)
-class Part:
+class PagePart:
     """A part of the page with a heading of its own."""
 
     name: str  # its id on the page, and the name of its templates
@@ -154,7 +154,7 @@ class Section:
 
     name: str  # that of its folder, and of its page
     title: str  # of the page
-    parts: tuple[Part, ...]
+    parts: tuple[PagePart, ...]
     uses: Sequence[str] = ()  # other sections whose tables it reads
     # experiments whose tables hold verdicts on mechanisms of the catalogue, as
     # `~dpaudit.reports.measures.audited_privacy` returns them.
@@ -215,7 +215,7 @@ def all_sections() -> dict[str, Section]:
     found = []
     for name in (each.name for each in iter_modules(__path__) if each.ispkg):
         told = _declared(name)["section"]
-        parts = tuple(Part(**each) for each in told["parts"])
+        parts = tuple(PagePart(**each) for each in told["parts"])
         found.append(Section(name, **{**told, "parts": parts}))
     found.sort(key=lambda section: min(part.place for part in section.parts))
     return {section.name: section for section in found}

@@ -33,7 +33,7 @@ from dpaudit.reports.page import (
 )
 from dpaudit.reports.sections import (
     Fact,
-    Part,
+    PagePart,
     Results,
     Section,
     TopicPage,
@@ -48,7 +48,7 @@ from dpaudit.reports.store import INDEX
 class FilledPart:
     """A part of a section, filled in; or in its place the error, in words."""
 
-    part: Part
+    part: PagePart
     body: Safe
     error: str = ""
 
@@ -94,7 +94,7 @@ class SectionContent:
         ]
 
     def _filled(
-        self, part: Part, template: str, frame: Frame, figures: Figures
+        self, part: PagePart, template: str, frame: Frame, figures: Figures
     ) -> FilledPart:
         own = {
             "root": "../",

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from dpaudit import InputError
 from dpaudit.audit import Run, audit
 from dpaudit.audit.sampling import workers
-from dpaudit.audit.sampling.parcels import Subject
+from dpaudit.audit.sampling.parcels import WorkerSubject
 from dpaudit.audit.sampling.workers import Workers
 from dpaudit.cli import main, running
 from dpaudit.errors import ExecutorError
@@ -109,7 +109,7 @@ def test_workers_that_are_not_like_this_process_are_named(
 
     with pytest.raises(InputError, match=r"worker.*cannot import only_here"):
         audit(only_here.noisy, pair=PAIR, claim=CLAIM, run=Run(executor=client))
-    monkeypatch.setattr(Subject, "here", lambda: (("Python", "2.7.18"),) * 5)
+    monkeypatch.setattr(WorkerSubject, "here", lambda: (("Python", "2.7.18"),) * 5)
     with pytest.raises(InputError, match=r"tcp://.*another Python: 3.* process 2\.7"):
         Workers(client).check()
 

@@ -15,7 +15,7 @@ from dpaudit.audit import Budget, Run
 from dpaudit.audit.game.fitted import Seen
 from dpaudit.audit.sampling import workers
 from dpaudit.audit.sampling.draws import Piece
-from dpaudit.audit.sampling.parcels import Parcel, Subject
+from dpaudit.audit.sampling.parcels import Parcel, WorkerSubject
 
 
 class Post(ProcessPoolExecutor):
@@ -124,8 +124,8 @@ def test_a_worker_with_other_code_or_versions_is_named(tmp_path, monkeypatch):
         parcel._replace(modules=((name, "0" * 64),)).opened()
     assert Parcel.of(np.sum).modules == Parcel.of(Laplace(1.0)).modules == ()
 
-    versions = dict(Subject.here()) | {"numpy": "1.0"}
-    subject = Subject(laplace_sum, PAIR, tuple(versions.items()))
+    versions = dict(WorkerSubject.here()) | {"numpy": "1.0"}
+    subject = WorkerSubject(laplace_sum, PAIR, tuple(versions.items()))
     with pytest.raises(InputError, match=r"has another numpy: .* this process 1\.0"):
         subject.draw(0, 0, [Piece(0, 0, 1, 1)], None)
 

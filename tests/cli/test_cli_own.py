@@ -9,7 +9,7 @@ from cli_cases import refused, run
 
 from dpaudit.audit import audit
 from dpaudit.audit.replay import auditing
-from dpaudit.audit.search.cut import Cut
+from dpaudit.audit.search.cut import PairCut
 
 FILE = '''
 import numpy as np
@@ -115,7 +115,7 @@ def test_sampling_begins_where_replay_saw_most(monkeypatch):
     begun = []
 
     def spied(mechanism, **options):
-        begun.append(Cut.words(options["pair"], options["domain"]))
+        begun.append(PairCut.words(options["pair"], options["domain"]))
         return audit(mechanism, **options)
 
     monkeypatch.setattr("dpaudit.audit.audit", spied)

@@ -1,8 +1,10 @@
+import ast
 import os
 import re
 import runpy
 import subprocess
 import sys
+from collections import Counter
 from inspect import signature
 from pathlib import Path
 
@@ -33,6 +35,12 @@ def test_no_module_is_long_and_what_is_read_first_takes_an_hour():
     files = re.findall(r"^- `([^`]+)`", first, flags=re.MULTILINE)
     assert len(files) >= 4
     assert sum(length(ROOT / file) for file in files) <= 1500
+
+
+def test_one_class_has_one_name():
+    trees = [HOUSE["tree"](path) for path in MODULES.values()]
+    named = [n.name for t in trees for n in ast.walk(t) if isinstance(n, ast.ClassDef)]
+    assert [name for name, times in Counter(named).items() if times > 1] == []
 
 
 def test_imports_go_in_no_circle_and_chains_are_short(arrows):

@@ -37,7 +37,15 @@ from dpaudit.audit.keeping.identity import code_version
 from dpaudit.cli import main
 from dpaudit.mechanism import HasPrivacyLoss, HasStatistic, HasWorstCase, Mechanism
 from dpaudit.profiles import PROFILES
-from dpaudit.reports.bench import STUDIES, Study, Table, Unit, bench_audit, cost, limits
+from dpaudit.reports.bench import (
+    STUDIES,
+    Study,
+    TargetTable,
+    Unit,
+    bench_audit,
+    cost,
+    limits,
+)
 from dpaudit.reports.bench import coverage as coverage_module
 from dpaudit.reports.bench.coverage import CASES, Coverage
 from dpaudit.reports.bench.coverage_cases import (
@@ -105,7 +113,7 @@ class Dice(Study):
             TargetRow({"die": str(u.index), "thrown": str(r["thrown"])}, True, dict(r))
             for u, r in records.items()
         ]
-        return [Table("Dice", tuple(rows), "Any number is fine.")]
+        return [TargetTable("Dice", tuple(rows), "Any number is fine.")]
 
 
 LATEST = [case.name for case in CASES if case.name.startswith(("rare", "equal"))]
@@ -187,7 +195,7 @@ def test_write_ups_run_one_study_at_a_time(tmp_path, dice):
 def test_cells_that_need_escapes():
     nasty = "<c>\n`*\x1b[31m"
     cells = ({"x": "a|b", "<y>": nasty}, {"x": "d", "<y>": "e"})
-    table = Table(
+    table = TargetTable(
         nasty, (TargetRow(cells[0], False, {}), TargetRow(cells[1], None, {})), nasty
     )
     found = Summary("quick", nasty, (StudyFindings("t", nasty, 1, 2, (table,)),))
@@ -212,7 +220,10 @@ def test_summaries_are_read_as_written_and_folders_that_cannot_be_named(tmp_path
         TargetRow({"x": "c", "y": "d"}, None, {"case": "y"}),
         TargetRow({"x": "e", "y": "f"}, True, {}),
     )
-    tables = (Table("T", rows, "Note.", binding=True), Table("U", (), "None."))
+    tables = (
+        TargetTable("T", rows, "Note.", binding=True),
+        TargetTable("U", (), "None."),
+    )
     found = Summary("quick", "1+2", (StudyFindings("t", "Title", 3, 4, tables),))
     found.save(tmp_path)
     assert load_summary(tmp_path) == found

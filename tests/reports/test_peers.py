@@ -25,7 +25,7 @@ from dpaudit.reports.bench.peer_bounds import (
     clopper_pearson_upper,
     roc_hull,
 )
-from dpaudit.reports.bench.peers import PEER_TESTS, Box, Peers, boxes, verdict_rows
+from dpaudit.reports.bench.peers import PEER_TESTS, PeerBox, Peers, boxes, verdict_rows
 from dpaudit.streams import stream
 
 FEW = st.lists(st.integers(0, 6).map(float), min_size=1, max_size=8)
@@ -106,7 +106,7 @@ def test_each_bound_sees_what_is_plain(name):
 def test_each_attack_refutes_what_is_plain_and_not_what_holds(name, claim):
     mechanism = Laplace(4.0)
     pair = mechanism.worst_case()
-    broken = Box(mechanism, pair, claim, right=False, window=3.0)
+    broken = PeerBox(mechanism, pair, claim, right=False, window=3.0)
     test = PEER_TESTS[name]
     assert test(broken, broken.draw(4000, 0))
     for seed in range(3):  # the same law on both sides

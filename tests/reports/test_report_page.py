@@ -23,7 +23,7 @@ from tiny_profile import BLANK, PAGES, RUN, TINY, tiny_plan
 from dpaudit.datasets import Dataset
 from dpaudit.errors import InputError
 from dpaudit.reports import write_report, writer
-from dpaudit.reports.bench.study import StudyFindings, Summary, Table, TargetRow
+from dpaudit.reports.bench.study import StudyFindings, Summary, TargetRow, TargetTable
 from dpaudit.reports.checking import Site
 from dpaudit.reports.escaping import file_name, plain
 from dpaudit.reports.experiment import run
@@ -499,7 +499,7 @@ def test_what_lies_beside_the_report_is_shown_and_its_own_files_replaced(tmp_pat
         folder.mkdir()
     (report / "mine.txt").write_text("keep", encoding="utf-8")
     (report / "index.html").write_text("old", encoding="utf-8")
-    table = Table("T", (TargetRow({"x": "<found>"}, True, {}),), "Note.")
+    table = TargetTable("T", (TargetRow({"x": "<found>"}, True, {}),), "Note.")
     Summary("quick", "1", (StudyFindings("dice", "Dice", 1, 1, (table,)),)).save(bench)
     (bench / "bench.html").write_text("<script>alert(1)</script>")
     COMPARISON.save(tmp_path / "third-party")

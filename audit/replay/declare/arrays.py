@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy import asarray  # the real one, in an execution too
 
-from dpaudit.audit.replay.declare.held import Held, note_rounding
+from dpaudit.audit.replay.declare.held import HeldArray, note_rounding
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, moved_by
 
 __all__ = ["DRAWS", "NoiseTrace", "internals", "loaded"]
@@ -45,7 +45,7 @@ def internals() -> Any:
     return loaded("_src.core")
 
 
-class NoisyArray(Held):
+class NoisyArray(HeldArray):
     """Numbers with noise where an array of JAX is expected.
 
     It is a tracer of JAX as well, which holds a `Tracked`.

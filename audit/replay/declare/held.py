@@ -13,10 +13,10 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.looked import Composed
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, numeric
 
-__all__ = ["Held", "note_rounding"]
+__all__ = ["HeldArray", "note_rounding"]
 
 
-class Held(Composed):
+class HeldArray(Composed):
     """Numbers with noise where an array of another library than NumPy is expected.
 
     They are in `held`, and what converts them goes there.
@@ -75,6 +75,6 @@ def _within(value: Any, asks: bool) -> Any:
         return type(value)(_within(each, asks) for each in value)
     if type(value) is dict:
         return {key: _within(each, asks) for key, each in value.items()}
-    if not issubclass(type(value), Held):
+    if not issubclass(type(value), HeldArray):
         return value
     return asarray(value.like()) if asks else value.held

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy import asarray  # the real one, in an execution too
 
-from dpaudit.audit.replay.declare.held import Held, note_rounding
+from dpaudit.audit.replay.declare.held import HeldArray, note_rounding
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
 
 __all__ = [
@@ -35,7 +35,7 @@ def loaded_torch() -> Any:
     return sys.modules["torch"]
 
 
-class NoisyTensor(Held):
+class NoisyTensor(HeldArray):
     """Numbers with noise where a tensor is expected.
 
     Parameters

@@ -32,7 +32,7 @@ from dpaudit.audit.replay.follow.places import is_code
 from dpaudit.audit.replay.follow.selection import searchsorted, select
 from dpaudit.audit.replay.follow.texts import Text
 from dpaudit.audit.replay.follow.tracked import Tracked, has_noise, isinstance_tracked
-from dpaudit.audit.replay.laws.one_draw import Noise
+from dpaudit.audit.replay.laws.one_draw import DrawLaw
 from dpaudit.streams import FunctionMechanism
 
 __all__ = ["conversions", "drawn_by_name", "like", "named"]
@@ -69,7 +69,7 @@ def conversions() -> Iterator[tuple[Any, str, Any]]:
 def like(real: type, made_by: Callable[..., Any], **more: Any) -> type:
     """Return a class that stands for another one, whose instances a function makes."""
 
-    class Standing(type(real)):  # type: ignore[misc]
+    class StandIn(type(real)):  # type: ignore[misc]
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
             return made_by(*args, **kwargs)
 
@@ -79,7 +79,7 @@ def like(real: type, made_by: Callable[..., Any], **more: Any) -> type:
         def __subclasscheck__(cls, kind: type) -> bool:
             return type.__subclasscheck__(real, kind)
 
-    return Standing(real.__name__, (real,), {"stands_for": real, **more})
+    return StandIn(real.__name__, (real,), {"stands_for": real, **more})
 
 
 def _asked_first(ours: Callable[..., Any], real: Any) -> Callable[..., Any]:
@@ -167,7 +167,7 @@ def _named(law: Any, rng: Any, parameters: Any, size: Any) -> Any:
         return law._rvs(*parameters, size=shape, random_state=generator)
 
     if hasattr(law, "xk"):  # a table of one's own
-        noise = Noise.on_lattice(law.xk, law.pk) if law.xk.ndim == 1 else None
+        noise = DrawLaw.on_lattice(law.xk, law.pk) if law.xk.ndim == 1 else None
         return NotImplemented if noise is None else rng.of_noise(noise, drawn, size)
     own: Any = getattr(sys.modules["scipy.stats"], name, None)
     if type(own) is not type(law):

@@ -23,7 +23,7 @@ from dpaudit.audit.replay.execute.conversions import named
 from dpaudit.audit.replay.execute.generators import standing
 from dpaudit.audit.replay.execute.patches import patched
 from dpaudit.audit.replay.execute.reader import Reader
-from dpaudit.audit.replay.follow.ending import Ended, Steps, watched
+from dpaudit.audit.replay.follow.ending import Ended, StepCount, watched
 from dpaudit.audit.replay.follow.forms import Form, form_of
 from dpaudit.audit.replay.follow.frames import tables
 from dpaudit.audit.replay.follow.generator import RecordingGenerator
@@ -139,7 +139,7 @@ class Trace:
         data = self.data if data is None else data
         seed = self.tape.seed if seed is None else seed
         if more.get("script"):
-            more["steps"] = partial(Steps.given, self.tape.steps.taken)
+            more["steps"] = partial(StepCount.given, self.tape.steps.taken)
         return execute(self.mechanism, data, seed, mode=self.tape.mode, **more)
 
     def plainly(self) -> "Trace":
@@ -194,7 +194,7 @@ def execute(
     goes_on: bool = False,
     variant: int = 0,
     trail: Trail | None = None,
-    steps: Callable[[], Steps] = Steps,
+    steps: Callable[[], StepCount] = StepCount,
 ) -> Trace:
     """Execute a mechanism once.
 

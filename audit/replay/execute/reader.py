@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.attributes import attributes_of
-from dpaudit.audit.replay.declare.held import Held
+from dpaudit.audit.replay.declare.held import HeldArray
 from dpaudit.audit.replay.follow.frames import is_framed, parts_of
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.texts import written
@@ -44,7 +44,7 @@ class Reader:
                 self.words.append(read(np.zeros_like(value.centre)).layout)
                 value = value.both().moved(lambda places: np.moveaxis(places, 0, -1))
             self._numbers(value)
-        elif issubclass(type(value), Held):
+        elif issubclass(type(value), HeldArray):
             self.words.append(read(value.like()).layout)
             self.read(value.held)
         elif is_framed(value) and depth < _DEEPEST:

@@ -37,7 +37,7 @@ from dpaudit.audit.replay.laws.expressions import (
     Root,
     evaluate,
 )
-from dpaudit.audit.replay.laws.one_draw import Noise, distribution
+from dpaudit.audit.replay.laws.one_draw import DrawLaw, distribution
 from dpaudit.audit.replay.laws.pieces import few_values
 from dpaudit.audit.replay.laws.pushforward import family_of, identify
 from dpaudit.audit.replay.laws.rounded import WAYS, Rounded
@@ -282,7 +282,7 @@ def _on_lattice(name: str, value: Any, digits: Any = 0) -> Any:
         whole = Applied(name, (Applied("add", (scaled, Number(float(centre)))),))
         found = identify(base)
         exact = found is not None and found.exact
-        noise = Noise(0.0, 1.0, "lattice", law, exact)
+        noise = DrawLaw(0.0, 1.0, "lattice", law, exact)
         parts.append(_made(tape, whole, noise, read.slots, (1,)))
     made = Tracked.joined(tape, parts) * step
     made.bare = False
@@ -347,7 +347,7 @@ def _part(value: Any, some: NDArray[np.intp]) -> Any:
 def _made(
     tape: Tape,
     whole: Expression,
-    law: Noise | None,
+    law: DrawLaw | None,
     slots: Sequence[NDArray[np.intp]],
     shape: tuple[int, ...],
 ) -> Tracked:

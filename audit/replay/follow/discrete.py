@@ -28,7 +28,7 @@ from dpaudit.audit.replay.laws.by_name import METHODS, Density, Poisson, law_by_
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.coded import FIRST, MOST_STEPS, Family, Lattice, code_of
 from dpaudit.audit.replay.laws.drawn import TURN, Angle, Dirichlet
-from dpaudit.audit.replay.laws.one_draw import Noise
+from dpaudit.audit.replay.laws.one_draw import DrawLaw
 from dpaudit.audit.replay.laws.pushforward import family_of
 
 __all__ = ["DiscreteDraws"]
@@ -87,7 +87,7 @@ class DiscreteDraws:
             return NotImplemented
         return self.of_noise(noise, drawn, size)
 
-    def of_noise(self, noise: Noise, drawn: Any, size: Any) -> Any:
+    def of_noise(self, noise: DrawLaw, drawn: Any, size: Any) -> Any:
         """Return draws of a + b X, as `drawn` gives them of a generator."""
         shift, scale, family = family_of(noise)
 

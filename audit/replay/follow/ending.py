@@ -6,8 +6,8 @@ back to it and no draw can fit beside that noise. So an execution has two limits
 **Steps.** A step is a draw, a new array with noise, a look at it, or a request to the
 system. An execution that is given noise takes about as many steps as the execution
 that the noise comes from. It is ended if it takes a thousand times as many
-(`Steps.given`). An execution on D' is ended if it takes a million more than a thousand
-times those on D (`Steps.beside`).
+(`StepCount.given`). An execution on D' is ended if it takes a million more than a
+thousand times those on D (`StepCount.beside`).
 
 **Time.** With a budget of seconds no execution takes longer than the budget, or than
 one second if the budget is smaller. Each step reads the clock. Code that takes no steps
@@ -30,7 +30,7 @@ from typing import Self, TypeVar
 
 from dpaudit.audit.replay.follow.places import is_told, place_in, place_of_caller
 
-__all__ = ["Ended", "Steps", "Watch", "watched"]
+__all__ = ["Ended", "StepCount", "Watch", "watched"]
 
 R = TypeVar("R")
 
@@ -70,7 +70,7 @@ class Ended(BaseException):
         self.place, self.why, self.ordinary = place, why, ordinary
 
 
-class Steps:
+class StepCount:
     """How many steps an execution took, and how many it may take.
 
     Parameters
@@ -88,7 +88,7 @@ class Steps:
 
     Examples
     --------
-    >>> [Steps.given(before).most for before in (1, 50, 20_000)]
+    >>> [StepCount.given(before).most for before in (1, 50, 20_000)]
     [10000, 50000, 1020000]
     """
 
@@ -102,13 +102,13 @@ class Steps:
         self._until = math.inf if watch is None else watch.deadline()
 
     @classmethod
-    def given(cls, before: int) -> "Steps":
+    def given(cls, before: int) -> "StepCount":
         """Return those of an execution that is given the noise of another one."""
         most = max(_FEWEST, min(_TIMES * before, before + _MANY))
         return cls(most, before)
 
     @classmethod
-    def beside(cls, before: int) -> "Steps":
+    def beside(cls, before: int) -> "StepCount":
         """Return those of one on D' that draws by itself, as another one did on D."""
         return cls(_TIMES * before + _MANY, before, _BESIDE)
 

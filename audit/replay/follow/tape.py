@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.draws import DrawBlock, Draws, Recipe
-from dpaudit.audit.replay.follow.ending import Steps
+from dpaudit.audit.replay.follow.ending import StepCount
 from dpaudit.audit.replay.follow.logs import LOGS
 from dpaudit.audit.replay.follow.observations import (
     Observation,
@@ -132,7 +132,7 @@ class Tape:
         How often the code drew, and libraries that it loaded.
     trail : Trail, optional
         Keeps every line.
-    steps : Steps
+    steps : StepCount
         Draws, and looks at noise.
     """
 
@@ -155,7 +155,7 @@ class Tape:
     calls: int = 0
     loading: int = 0
     trail: Any = None
-    steps: Steps = field(default_factory=Steps)
+    steps: StepCount = field(default_factory=StepCount)
 
     def __post_init__(self) -> None:
         self.draws = Draws()

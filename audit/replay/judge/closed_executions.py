@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpaudit.audit.replay.execute.executor import Trace, in_any_order
 from dpaudit.audit.replay.follow.observations import Observation, Shapes, Unfollowed
-from dpaudit.audit.replay.judge.held import Held
+from dpaudit.audit.replay.judge.held import PairLosses
 from dpaudit.audit.replay.judge.judgement import (
     Finding,
     Findings,
@@ -72,7 +72,7 @@ def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
     claim, seen, costly = judgement.claim, judgement.sees == "transcript", None
     spent = Composition.of(there.composed), Composition.of(here.composed)
     losses, most = (there.loss, here.loss), most_loss(claim)
-    held = Held.of(claim, spent, losses, sampled=there.sampled and seen)
+    held = PairLosses.of(claim, spent, losses, sampled=there.sampled and seen)
     if seen and most < np.inf and not held.over:
         costly = _may_exceed(there, most) or _may_exceed(here, most)
         if costly is not None:
@@ -147,7 +147,7 @@ def _hand_on(judgement: Judgement, first: Trace, there: Transcript) -> None:
 
 def _explain(
     judgement: Judgement,
-    held: Held,
+    held: PairLosses,
     ways: tuple[Transcript, Transcript],
     costly: tuple[Step, float] | None,
     coins: list[Unfollowed],

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace, both_again
 from dpaudit.audit.replay.follow.foreign import foreign_draws_allowed
-from dpaudit.audit.replay.judge.judgement import Judgement, Step, Steps
+from dpaudit.audit.replay.judge.judgement import Judgement, Step, StepTable
 from dpaudit.audit.replay.judge.lines import Lines, find_singular
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.coded import Family
@@ -121,7 +121,7 @@ def _hold(
     parts = {place: compared.part(units) for place, units in places.items()}
     if len(places) == 1:
         parts = dict.fromkeys(places, compared)
-    judgement.steps = Steps(
+    judgement.steps = StepTable(
         Step.of(place, part, part.supremum) for place, part in parts.items()
     )
     spent = Composition.of([compared])

@@ -26,7 +26,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpaudit.audit.replay.execute.executor import Trace, both_again
-from dpaudit.audit.replay.judge.judgement import Judgement, Step, Steps
+from dpaudit.audit.replay.judge.judgement import Judgement, Step, StepTable
 from dpaudit.audit.replay.judge.lines import Lines
 from dpaudit.audit.replay.judge.trees import Tree, draws_choices, tree_of
 from dpaudit.audit.replay.laws.coded import lattice_of, law_of
@@ -36,7 +36,12 @@ from dpaudit.audit.replay.laws.cuts import Cut
 from dpaudit.audit.replay.laws.lattices import is_open_ended
 from dpaudit.audit.replay.laws.loss_law import LossLaw
 from dpaudit.audit.replay.laws.mixture_losses import Worst, deltas, no_more, worst_of
-from dpaudit.audit.replay.laws.mixtures import Leaf, Part, Terms, parts_of
+from dpaudit.audit.replay.laws.mixtures import (
+    CommonSupport,
+    Leaf,
+    MixtureTerms,
+    parts_of,
+)
 from dpaudit.audit.replay.laws.points import with_points
 from dpaudit.claims import Claim, polygon_delta
 from dpaudit.printable import told_apart
@@ -168,11 +173,13 @@ def _take_steps(judgement: Judgement, first: Trace, second: Trace) -> None:
         step = compare(first.law, second.law)
         if step.known and len(step.shift):
             compared.append((first.place_of(first.law.draw[0]), step))
-    judgement.steps = Steps(Step.of(at, step, step.supremum) for at, step in compared)
+    judgement.steps = StepTable(
+        Step.of(at, step, step.supremum) for at, step in compared
+    )
 
 
 def _find(
-    judgement: Judgement, worst: Worst, part: Part, trees: tuple[Tree, Tree]
+    judgement: Judgement, worst: Worst, part: CommonSupport, trees: tuple[Tree, Tree]
 ) -> None:
     """Say where the probabilities, or the noise, of the worst release come from."""
     if not part.dimensions:
@@ -228,7 +235,9 @@ def _find(
     judgement.find(kind, places[0], text, neighbour=places[1], proof=True)
 
 
-def _find_outcome(judgement: Judgement, part: Part, trees: tuple[Tree, Tree]) -> None:
+def _find_outcome(
+    judgement: Judgement, part: CommonSupport, trees: tuple[Tree, Tree]
+) -> None:
     """Say where the probabilities of a release without noise come from."""
     costly = max(judgement.steps, key=lambda step: step.loss, default=None)
     p, _, q, _ = (float(each[0]) for each in part.masses)
@@ -247,7 +256,7 @@ def _find_outcome(judgement: Judgement, part: Part, trees: tuple[Tree, Tree]) ->
     judgement.find(kind, where, text, neighbour=neighbour, proof=True)
 
 
-def _made(part: Part, trees: tuple[Tree, Tree]) -> tuple[str, str]:
+def _made(part: CommonSupport, trees: tuple[Tree, Tree]) -> tuple[str, str]:
     """Return where a release is made whose choices have the same laws on both sides.
 
     So it is what data do with them that differs: in the line that makes a number which
@@ -272,7 +281,12 @@ def _chosen_otherwise(one: Trace, other: Trace) -> str | None:
 
 
 def _alone(
-    noise: float, trace: Trace, terms: Terms, terms2: Terms, term: int, term2: int
+    noise: float,
+    trace: Trace,
+    terms: MixtureTerms,
+    terms2: MixtureTerms,
+    term: int,
+    term2: int,
 ) -> float:
     """Return the loss that noise has were nothing chosen: uncut, its distances."""
     families = trace.law.family.tolist()
@@ -284,7 +298,7 @@ def _alone(
 
 
 def _apart(
-    part: Part, trees: tuple[Tree, Tree], claim: Claim
+    part: CommonSupport, trees: tuple[Tree, Tree], claim: Claim
 ) -> tuple[str, str] | None:
     """Return where releases part that are possible on one side alone.
 
@@ -316,7 +330,7 @@ def _apart(
     return lines.number(int(np.argmax(~np.isclose(*values, equal_nan=True))))
 
 
-def _words(terms: Terms, term: int, number: int) -> str:
+def _words(terms: MixtureTerms, term: int, number: int) -> str:
     """Return one coordinate of a term of a mixture, for people."""
     mean, scale = terms.mean[term, number], abs(terms.ratio[term, number])
     steps = lattice_of(int(terms.family[term, number]))

@@ -7,10 +7,10 @@ import numpy as np
 from dpaudit.audit.replay.laws.composition import Composition, most_loss, pure_epsilon
 from dpaudit.claims import Claim
 
-__all__ = ["Held"]
+__all__ = ["PairLosses"]
 
 
-class Held(NamedTuple):
+class PairLosses(NamedTuple):
     """The losses of D given back on D', and of D' on D, held to a claim.
 
     Parameters

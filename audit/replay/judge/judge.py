@@ -43,7 +43,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.audit.replay.execute.executor import Trace, execute
-from dpaudit.audit.replay.follow.ending import Ended, Steps
+from dpaudit.audit.replay.follow.ending import Ended, StepCount
 from dpaudit.audit.replay.follow.tape import Mode
 from dpaudit.audit.replay.judge.closed_executions import judge_closed
 from dpaudit.audit.replay.judge.exact_laws import judge_open
@@ -105,7 +105,7 @@ def _both(
     """Execute a mechanism on both datasets from a seed."""
     seed += turn
     first = execute(mechanism, pair.data, seed, mode=mode)
-    steps = partial(Steps.beside, first.tape.steps.taken)
+    steps = partial(StepCount.beside, first.tape.steps.taken)
     return first, execute(mechanism, pair.neighbour, seed, mode=mode, steps=steps)
 
 

@@ -30,7 +30,7 @@ __all__ = [
     "Judgement",
     "Repeat",
     "Step",
-    "Steps",
+    "StepTable",
 ]
 
 Repeat: TypeAlias = Callable[[int], tuple[bool, int]]
@@ -190,7 +190,7 @@ class Step:
         return f"{far}: the loss may be {self.loss:.6g}"
 
 
-class Steps(Sequence[Step]):
+class StepTable(Sequence[Step]):
     """Steps in their order, kept in columns."""
 
     def __init__(self, several: Iterable[Step] = ()) -> None:
@@ -245,7 +245,7 @@ class Judgement:
     claim : Claim
     sees : {"release", "transcript"}
     findings : Findings
-    steps : Steps
+    steps : StepTable
     loss : float
     executions : int
         On either side.
@@ -298,7 +298,7 @@ class Judgement:
     claim: Claim
     sees: str = "release"
     findings: Findings = field(default_factory=Findings)
-    steps: Steps = field(default_factory=Steps)
+    steps: StepTable = field(default_factory=StepTable)
     loss: float = 0.0
     executions: int = 0
     proven: bool = False

@@ -15,7 +15,7 @@ from dpaudit.audit.replay.follow.observations import (
     Unfollowed,
 )
 from dpaudit.audit.replay.follow.tape import DECLARED
-from dpaudit.audit.replay.judge.judgement import Findings, Step, Steps
+from dpaudit.audit.replay.judge.judgement import Findings, Step, StepTable
 from dpaudit.audit.replay.judge.lines import Lines, find_singular
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.amplification import SampledComparison
@@ -65,7 +65,7 @@ class Transcript:
         Of the steps, some of them at once: how many units each has.
     composed : list of LawComparison or SampledComparison
         The same, but one for all values over one secret batch.
-    steps : Steps
+    steps : StepTable
     unknown_at : str, optional
         Where there is noise whose law is not known.
     unmoved : dict
@@ -90,7 +90,7 @@ class Transcript:
         default_factory=list
     )
     composed: list[_AnyComparison] = field(default_factory=list)
-    steps: Steps = field(default_factory=Steps)
+    steps: StepTable = field(default_factory=StepTable)
     unknown_at: str | None = None
     unmoved: dict[str, None] = field(default_factory=dict)
     coins: list[Unfollowed] = field(default_factory=list)

@@ -18,7 +18,7 @@ from scipy.special import gammaln, kve, logsumexp, xlogy
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.coded import MOST_STEPS, Lattice, frozen
-from dpaudit.audit.replay.laws.one_draw import Noise
+from dpaudit.audit.replay.laws.one_draw import DrawLaw
 
 __all__ = ["METHODS", "Density", "GammaDifference", "Poisson", "law_by_name"]
 
@@ -277,7 +277,7 @@ _EXACT = {"geom": Lattice.geometric, "poisson": Poisson.of_mean}  # by formulas
 
 
 @lru_cache(maxsize=1024)
-def law_by_name(name: str, parameters: tuple[float, ...]) -> Noise | None:
+def law_by_name(name: str, parameters: tuple[float, ...]) -> DrawLaw | None:
     """Return a law of SciPy's at the place 0 and the scale 1, None if it is not known.
 
     Examples
@@ -287,19 +287,19 @@ def law_by_name(name: str, parameters: tuple[float, ...]) -> Noise | None:
     """
     kind = _KINDS.get(name) if not parameters else _ONES.get((name, parameters[0]))
     if kind is not None and len(parameters) < 2:
-        return Noise(0.0, 1.0, kind)
+        return DrawLaw(0.0, 1.0, kind)
     if name == "gumbel_l" and not parameters:
-        return Noise(0.0, -1.0, "gumbel")
+        return DrawLaw(0.0, -1.0, "gumbel")
     if name not in _DENSITIES | _TABLES or not all(map(math.isfinite, parameters)):
         return None
     density = Density(name, parameters)
     if np.isnan(density.law.support()).any():  # there is no such law
         return None
     if name in _DENSITIES:
-        return Noise(0.0, 1.0, "coded", law=density)
+        return DrawLaw(0.0, 1.0, "coded", law=density)
     made = _EXACT.get(name) if parameters[-1] < MOST_STEPS / 4 else None
     lattice = made(*parameters) if made else _table(density.law)
-    return None if lattice is None else Noise(0.0, 1.0, "lattice", lattice)
+    return None if lattice is None else DrawLaw(0.0, 1.0, "lattice", lattice)
 
 
 def _table(law: Any) -> Lattice | None:

@@ -5,8 +5,8 @@ has the density f(z)/P(z < c) there, and 0 elsewhere. So code that compares a dr
 a number, and uses it then, has a draw of another law (`Cut`). What it is known to lie
 in are intervals: of |z| < c, or of another function of z, it may be several.
 
-A whole number K with a uniform one w U, 0 < w <= 1, has a density as well (`Steps`):
-P(K = k)/w between k and k + w.
+A whole number K with a uniform one w U, 0 < w <= 1, has a density as well
+(`WidenedLattice`): P(K = k)/w between k and k + w.
 """
 
 import math
@@ -20,7 +20,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.coded import SURE, Lattice, law_of
 from dpaudit.audit.replay.laws.one_draw import distribution
 
-__all__ = ["Cut", "Steps"]
+__all__ = ["Cut", "WidenedLattice"]
 
 _SAME = 1e-9  # relative, of ends that are one
 
@@ -155,7 +155,7 @@ _law_of = lru_cache(maxsize=1024)(_CutLaw)
 
 
 @dataclass(frozen=True)
-class Steps:
+class WidenedLattice:
     """A whole number, and a uniform one that is added.
 
     Parameters
@@ -174,7 +174,7 @@ class Steps:
         return start + np.arange(len(p), dtype=np.float64), p
 
     @property
-    def law(self) -> "Steps":
+    def law(self) -> "WidenedLattice":
         """Itself: it has what SciPy has of laws."""
         return self
 

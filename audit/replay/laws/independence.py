@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.mixtures import Part, Terms
+from dpaudit.audit.replay.laws.mixtures import CommonSupport, MixtureTerms
 
 __all__ = ["blocks_of"]
 
@@ -23,7 +23,7 @@ _MOST = 16  # coordinates
 _EQUAL = 1e-11  # of probabilities
 
 
-def blocks_of(part: Part) -> list[tuple[NDArray[np.intp], Part]]:
+def blocks_of(part: CommonSupport) -> list[tuple[NDArray[np.intp], CommonSupport]]:
     """Return blocks of coordinates and what a part is there, given that it is it.
 
     There is one if nothing is independent of each other.
@@ -55,7 +55,7 @@ def blocks_of(part: Part) -> list[tuple[NDArray[np.intp], Part]]:
     ]
 
 
-def _named(terms: Terms) -> NDArray[np.intp]:
+def _named(terms: MixtureTerms) -> NDArray[np.intp]:
     """Return which of the things it may be a term is in each coordinate."""
     names = [
         np.unique(np.stack(column), axis=1, return_inverse=True)[1].ravel()
@@ -75,7 +75,7 @@ def _independent(one: NDArray[np.intp], other: NDArray[np.intp], p: Array) -> bo
     return bool((np.abs(joint - product) <= _EQUAL * product).all())
 
 
-def _sure(terms: Terms) -> Terms:
+def _sure(terms: MixtureTerms) -> MixtureTerms:
     """Return terms with probabilities that add up to 1."""
     p = terms.p / math.fsum(terms.p)
     off = terms.off / math.fsum(terms.p) + _EQUAL * p

@@ -18,7 +18,7 @@ from scipy.special import logsumexp
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.coded import SURE, Family, lattice_of, law_of
-from dpaudit.audit.replay.laws.mixtures import Part, Terms
+from dpaudit.audit.replay.laws.mixtures import CommonSupport, MixtureTerms
 
 __all__ = ["endless", "is_open_ended", "on_lattices"]
 
@@ -48,7 +48,7 @@ def on_lattices(mean: Array, ratio: Array, family: NDArray[np.intp]) -> Array:
     return np.asarray(y[np.diff(y, prepend=-np.inf) > 1e-6 * np.abs(ratio).min()])
 
 
-def endless(part: Part) -> Array | None:
+def endless(part: CommonSupport) -> Array | None:
     """Return a number far out, shape (1, 1), where a loss grows without end, if any.
 
     That of D against D', of laws whose tails have formulas, or that have none.
@@ -69,7 +69,7 @@ def endless(part: Part) -> Array | None:
     return None
 
 
-def _losses(part: Part, y: Array) -> Array:
+def _losses(part: CommonSupport, y: Array) -> Array:
     """Return losses of one number, -inf where it is not possible."""
     sides = (part.one, part.one.surely), (part.other, part.other.at_most)
     with np.errstate(all="ignore"):
@@ -81,7 +81,7 @@ def _losses(part: Part, y: Array) -> Array:
     return np.asarray(loss.reshape(y.shape))
 
 
-def is_open_ended(part: Part) -> bool:
+def is_open_ended(part: CommonSupport) -> bool:
     """Say whether a loss of one number on a lattice may be more than what is found.
 
     And by any amount, as little is known of the tails.
@@ -104,7 +104,7 @@ def _ends_known(law: Any) -> bool:
     return law.exact or (law.finite and min(law.log[0], law.log[-1]) > _TAIL)
 
 
-def _slowest(terms: Terms) -> Array:
+def _slowest(terms: MixtureTerms) -> Array:
     """Return the rates at which terms on a lattice fall, down and up."""
     falls = []
     for ratio, code in zip(terms.ratio[:, 0], terms.family[:, 0], strict=True):

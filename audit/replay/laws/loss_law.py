@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.mixtures import Part
+from dpaudit.audit.replay.laws.mixtures import CommonSupport
 
 __all__ = ["LossLaw"]
 
@@ -20,12 +20,12 @@ class LossLaw:
 
     Parameters
     ----------
-    parts : list of Part
+    parts : list of CommonSupport
     back : bool
         Whether the release is one on D'.
     """
 
-    parts: list[Part]
+    parts: list[CommonSupport]
     back: bool = False
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:

@@ -36,7 +36,7 @@ from dpaudit.audit.replay.laws.coded import FIRST, Family, lattice_of, law_of
 from dpaudit.audit.replay.laws.cuts import Cut
 from dpaudit.audit.replay.laws.independence import blocks_of
 from dpaudit.audit.replay.laws.lattices import endless, is_open_ended, on_lattices
-from dpaudit.audit.replay.laws.mixtures import Part, Terms
+from dpaudit.audit.replay.laws.mixtures import CommonSupport, MixtureTerms
 from dpaudit.audit.replay.laws.one_draw import distribution
 
 __all__ = ["Worst", "deltas", "no_more", "worst_of"]
@@ -74,7 +74,7 @@ class Worst:
     back: bool
 
 
-def worst_of(parts: list[Part]) -> Worst:
+def worst_of(parts: list[CommonSupport]) -> Worst:
     """Return the largest loss of all parts, both ways round."""
     found = [
         _largest(side, number, back)
@@ -84,7 +84,7 @@ def worst_of(parts: list[Part]) -> Worst:
     return max(found, key=lambda each: each.loss)
 
 
-def deltas(parts: list[Part], epsilons: Array) -> Array:
+def deltas(parts: list[CommonSupport], epsilons: Array) -> Array:
     """Return lower bounds of delta, the greater of the two ways round.
 
     Of a part that is not one number in cells its whole probability alone is used.
@@ -101,7 +101,7 @@ def deltas(parts: list[Part], epsilons: Array) -> Array:
     return np.maximum(one_way, back)
 
 
-def no_more(part: Part) -> float:
+def no_more(part: CommonSupport) -> float:
     """Return an upper bound of the loss of a part, both ways round.
 
     In one coordinate it is taken for what is found on the line, or on the lattice where
@@ -110,7 +110,7 @@ def no_more(part: Part) -> float:
     return max(_bound(part), _bound(part.swapped))
 
 
-def _largest(part: Part, number: int, back: bool) -> Worst:
+def _largest(part: CommonSupport, number: int, back: bool) -> Worst:
     if not part.dimensions:
         loss = float(least_losses(*part.masses)[0]) if len(part.one) else -math.inf
         return Worst(loss, number, np.empty(0), back)
@@ -127,7 +127,7 @@ def _largest(part: Part, number: int, back: bool) -> Worst:
     return Worst(float(found[best]), number, y[best], back)
 
 
-def _together(part: Part, blocks: Any, number: int, back: bool) -> Worst:
+def _together(part: CommonSupport, blocks: Any, number: int, back: bool) -> Worst:
     """Return the largest loss of independent blocks."""
     at, loss = np.empty(part.dimensions), float(least_losses(*part.masses)[0])
     for columns, block in blocks:
@@ -137,7 +137,7 @@ def _together(part: Part, blocks: Any, number: int, back: bool) -> Worst:
     return Worst(loss, number, at, back)
 
 
-def _losses(part: Part, y: Array) -> Array:
+def _losses(part: CommonSupport, y: Array) -> Array:
     """Return losses at points, -inf where a density ends; some at a time."""
     found = _at(part, y)
     for k in range(part.dimensions):
@@ -152,14 +152,14 @@ def _losses(part: Part, y: Array) -> Array:
     return found
 
 
-def _at(part: Part, y: Array) -> Array:
+def _at(part: CommonSupport, y: Array) -> Array:
     """Return losses at points, some at a time."""
     step = max(1, _MOST_DENSITIES // (len(part.one) + len(part.other)))
     pieces = [part.loss(y[k : k + step]) for k in range(0, len(y), step)]
     return np.concatenate(pieces) if pieces else np.empty(0)
 
 
-def _ends(part: Part, k: int) -> tuple[Array, float]:
+def _ends(part: CommonSupport, k: int) -> tuple[Array, float]:
     """Return where densities of a coordinate end, and the least scale."""
     mean, ratio, family = _column(part, k)
     ends = [np.empty(0)]
@@ -169,7 +169,7 @@ def _ends(part: Part, k: int) -> tuple[Array, float]:
     return np.unique(np.concatenate(ends)), float(np.abs(ratio).min())
 
 
-def _column(part: Part, k: int) -> tuple[Array, Array, NDArray[np.intp]]:
+def _column(part: CommonSupport, k: int) -> tuple[Array, Array, NDArray[np.intp]]:
     """Return the centres, scales and families of all terms in one coordinate."""
     mean, ratio, family = (
         np.concatenate([getattr(part.one, name), getattr(part.other, name)])[:, k]
@@ -190,7 +190,7 @@ def _beside(y: Array, ends: Array, scale: float) -> NDArray[np.bool_]:
     return np.asarray(near <= _BESIDE * (scale + np.abs(y)))
 
 
-def _on_line(part: Part) -> Array:
+def _on_line(part: CommonSupport) -> Array:
     """Return ascending points of one coordinate; on a lattice, all that matter."""
     mean, ratio, family = _column(part, 0)
     if lattice_of(int(family[0])) is not None:
@@ -208,14 +208,14 @@ def _on_line(part: Part) -> Array:
     return np.unique(np.concatenate([around, *beside, breaks, inner, *_tails(part)]))
 
 
-def _tails(part: Part) -> tuple[Array, Array]:
+def _tails(part: CommonSupport) -> tuple[Array, Array]:
     """Return points far out on either side, the farthest last."""
     mean, ratio, _ = _column(part, 0)
     far = np.abs(ratio).max() * np.array(_FAR)
     return mean.min() - far, mean.max() + far
 
 
-def _nearer(part: Part, y: Array, found: Array) -> tuple[Array, Array]:
+def _nearer(part: CommonSupport, y: Array, found: Array) -> tuple[Array, Array]:
     """Return points that come closer to the best, and the losses there."""
     _, _, family = _column(part, 0)
     best = int(np.argmax(found))
@@ -237,7 +237,7 @@ def _nearer(part: Part, y: Array, found: Array) -> tuple[Array, Array]:
     return y, found
 
 
-def _values(part: Part) -> Array:
+def _values(part: CommonSupport) -> Array:
     """Return values of several coordinates: drawn from either side, and corners."""
     terms, k = len(part.one) + len(part.other), part.dimensions
     most = max(20, _MOST_DENSITIES // (terms * k))
@@ -248,7 +248,7 @@ def _values(part: Part) -> Array:
     return np.concatenate([*drawn, corners])
 
 
-def _marks(part: Part, k: int) -> Array:
+def _marks(part: CommonSupport, k: int) -> Array:
     """Return the centres of a coordinate, points beside them and far out."""
     mean, ratio, _ = _column(part, k)
     size = np.abs(ratio)
@@ -258,7 +258,7 @@ def _marks(part: Part, k: int) -> Array:
     return np.unique(np.concatenate(marks))
 
 
-def _ascended(part: Part, y: Array, found: Array) -> tuple[Array, Array]:
+def _ascended(part: CommonSupport, y: Array, found: Array) -> tuple[Array, Array]:
     """Return the best of some values, moved to better ones a coordinate at a time."""
     best = np.argsort(-found)[:_ASCENTS]
     y, found = y[best].copy(), found[best].copy()
@@ -276,7 +276,7 @@ def _ascended(part: Part, y: Array, found: Array) -> tuple[Array, Array]:
     return y, found
 
 
-def _cells(part: Part) -> tuple[Array, Array]:
+def _cells(part: CommonSupport) -> tuple[Array, Array]:
     """Return at least what the cells have on D, and at most what they have on D'."""
     if not part.in_cells:
         p, off, q, off_there = part.masses
@@ -288,7 +288,7 @@ def _cells(part: Part) -> tuple[Array, Array]:
     return p, (there[0] + there[1]) @ part.other.at_most
 
 
-def _cell_masses(terms: Terms, edges: Array) -> tuple[Array, Array]:
+def _cell_masses(terms: MixtureTerms, edges: Array) -> tuple[Array, Array]:
     """Return the probabilities of cells by term, and by how much they may be off."""
     if lattice_of(int(terms.family[0, 0])) is not None:  # a cell for each number
         masses = np.exp(terms.logs(edges[:, np.newaxis]))
@@ -312,7 +312,7 @@ def _cell_masses(terms: Terms, edges: Array) -> tuple[Array, Array]:
     return masses, off
 
 
-def _bound(part: Part) -> float:
+def _bound(part: CommonSupport) -> float:
     """Return an upper bound of the loss of D against D'."""
     if part.dimensions < 2:
         unknown = is_open_ended(part)
@@ -351,7 +351,7 @@ def _bound(part: Part) -> float:
         return float(np.log(np.nan_to_num(needed / q, nan=0.0).max()))
 
 
-def _suprema(one: Terms, other: Terms) -> Array:
+def _suprema(one: MixtureTerms, other: MixtureTerms) -> Array:
     """Return the suprema of the losses of terms against terms, shape (m, n)."""
     x, b, kind = (each[:, np.newaxis] for each in (one.mean, one.ratio, one.family))
     x2, b2, kind2 = (

@@ -50,7 +50,7 @@ from dpaudit.audit.replay.laws.coded import (
     law_of,
 )
 
-__all__ = ["Leaf", "Part", "Terms", "parts_of"]
+__all__ = ["CommonSupport", "Leaf", "MixtureTerms", "parts_of"]
 
 _SAME = 1e-12  # relative, of numbers that are one
 _CLOSE = 1e-9  # relative, of scales, and of what confines numbers
@@ -80,7 +80,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class MixtureTerms:
     """The terms of a mixture on one support, with m terms and U coordinates.
 
     Parameters
@@ -101,7 +101,7 @@ class Terms:
     family: NDArray[np.intp]
 
     @classmethod
-    def of(cls, leaves: Sequence[Leaf], numbers: Sequence[int]) -> "Terms":
+    def of(cls, leaves: Sequence[Leaf], numbers: Sequence[int]) -> "MixtureTerms":
         """Return the terms that some of the leaves are."""
         some = [leaves[number] for number in numbers]
         laws = [leaf.law for leaf in some]
@@ -130,7 +130,7 @@ class Terms:
         """The most that the probabilities may be."""
         return self.p + self.off
 
-    def over(self, columns: NDArray[np.intp]) -> "Terms":
+    def over(self, columns: NDArray[np.intp]) -> "MixtureTerms":
         """Return terms of some coordinates; those that become equal are added up."""
         mean, ratio = self.mean[:, columns], self.ratio[:, columns]
         family = self.family[:, columns]
@@ -142,7 +142,9 @@ class Terms:
         p, off = np.zeros(len(first)), np.zeros(len(first))
         np.add.at(p, where, self.p)
         np.add.at(off, where, self.off)
-        return Terms(self.leaf[first], p, off, mean[first], ratio[first], family[first])
+        return MixtureTerms(
+            self.leaf[first], p, off, mean[first], ratio[first], family[first]
+        )
 
     def logs(self, y: Array) -> Array:
         """Return the log-densities of all terms at points; shape (N, U) -> (N, m)."""
@@ -189,12 +191,12 @@ class Terms:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class CommonSupport:
     """What both mixtures are on one support.
 
     Parameters
     ----------
-    one, other : Terms
+    one, other : MixtureTerms
         On D and on D', in the coordinates that are not the same in all terms. One of
         them may have no terms.
     unseen : float
@@ -204,8 +206,8 @@ class Part:
         their probabilities were rounded to 0.
     """
 
-    one: Terms
-    other: Terms
+    one: MixtureTerms
+    other: MixtureTerms
     unseen: float = 0.0
     lost: float = 0.0
     other_lost: float = 0.0
@@ -227,7 +229,7 @@ class Part:
         )
 
     @property
-    def swapped(self) -> "Part":
+    def swapped(self) -> "CommonSupport":
         """The same with D and D' exchanged."""
         return replace(
             self,
@@ -237,7 +239,7 @@ class Part:
             other_lost=self.lost,
         )
 
-    def over(self, columns: NDArray[np.intp]) -> "Part":
+    def over(self, columns: NDArray[np.intp]) -> "CommonSupport":
         """Return the part in some of its coordinates."""
         one, other = self.one.over(columns), self.other.over(columns)
         return replace(self, one=one, other=other)
@@ -292,7 +294,7 @@ def parts_of(
     *,
     lost: float = 0.0,
     other_lost: float = 0.0,
-) -> list[Part]:
+) -> list[CommonSupport]:
     """Return the parts that two mixtures fall into, by their supports.
 
     Parameters
@@ -300,7 +302,7 @@ def parts_of(
     leaves, others : sequence of Leaf
         On D and on D'.
     lost, other_lost : float
-        As of `Part`.
+        As of `CommonSupport`.
     """
     found: list[tuple[Leaf, tuple[list[int], list[int]]]] = []
     for side, several in enumerate((leaves, others)):
@@ -315,9 +317,9 @@ def parts_of(
     unseen = max(off, ROUNDING) if off else 0.0
     return [
         _apart(
-            Part(
-                Terms.of(leaves, here),
-                Terms.of(others, there),
+            CommonSupport(
+                MixtureTerms.of(leaves, here),
+                MixtureTerms.of(others, there),
                 unseen,
                 lost,
                 other_lost,
@@ -327,7 +329,7 @@ def parts_of(
     ]
 
 
-def _apart(part: Part) -> Part:
+def _apart(part: CommonSupport) -> CommonSupport:
     """Return a part in the coordinates that are not the same in all terms."""
     one, other, m = part.one, part.other, len(part.one)
     if not (m and len(other)):

@@ -15,7 +15,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.coded import MOST_STEPS, STANDARD, Lattice, law_of
 from dpaudit.audit.replay.laws.expressions import Expression, Root, evaluate
 
-__all__ = ["SYMMETRIC", "Noise", "distribution", "kinds", "normal_form", "of_one"]
+__all__ = ["SYMMETRIC", "DrawLaw", "distribution", "kinds", "normal_form", "of_one"]
 
 _TAILS = 10.0 ** -np.arange(3, 10)
 _HALF = np.sort(np.concatenate([_TAILS, np.linspace(0.002, 0.5, 250)]))
@@ -40,7 +40,7 @@ _RATES = {
 
 
 @dataclass(frozen=True)
-class Noise:
+class DrawLaw:
     """The law of a + b X.
 
     Parameters
@@ -72,7 +72,7 @@ class Noise:
         p: Array,
         least: float = 1e-13,
         falls: tuple[float, ...] = (),
-    ) -> "Noise | None":
+    ) -> "DrawLaw | None":
         """Return the law of numbers with probabilities, if they lie on a + h Z.
 
         By how much the logarithm of a probability falls far out, below and above, may
@@ -153,20 +153,20 @@ def distribution(of: int | Root) -> Any:
     return getattr(of.law if isinstance(of, Root) else law_of(of), "law", None)
 
 
-def normal_form(shift: float, scale: float, law: Noise) -> Noise:
+def normal_form(shift: float, scale: float, law: DrawLaw) -> DrawLaw:
     """Return a law with a positive scale where its kind is symmetric."""
     if law.kind in SYMMETRIC:
         scale = abs(scale)
     if law.kind == "uniform" and scale < 0:
         shift, scale = shift + scale, -scale
-    return Noise(shift + 0.0, scale, law.kind, law.lattice, law.exact, law.law)
+    return DrawLaw(shift + 0.0, scale, law.kind, law.lattice, law.exact, law.law)
 
 
 def of_one(
     expression: Expression,
     root: Root,
     resolved: Callable[[Expression, Root, Array], bool],
-) -> Noise | None:
+) -> DrawLaw | None:
     """Return the law of a function of one draw.
 
     `resolved` says whether draws lie in each piece of what has steps in it.
@@ -174,7 +174,7 @@ def of_one(
     if root.lattice is not None:
         start, p = root.lattice.table()
         values = evaluate(expression, _at(root, start + np.arange(len(p))))
-        return Noise.on_lattice(np.broadcast_to(values, p.shape), p)
+        return DrawLaw.on_lattice(np.broadcast_to(values, p.shape), p)
     law = distribution(root)
     if law is None or not resolved(expression, root, law.ppf(_GRID)):
         return None
@@ -213,7 +213,7 @@ def _at(root: Root, values: Array) -> list[Array]:
     return [values] * (root.slot + 1)
 
 
-def _matching(quantiles: Array, near: float) -> Noise | None:
+def _matching(quantiles: Array, near: float) -> DrawLaw | None:
     """Return which kind has these quantiles, at the points of the grid."""
     some = ~np.isnan(quantiles)
     if not np.isfinite(quantiles[some]).all():
@@ -227,7 +227,7 @@ def _matching(quantiles: Array, near: float) -> Noise | None:
                 shift = 0.0
             off = np.abs(quantiles - (shift + scale * q)) / (scale + np.abs(quantiles))
             if scale > 0 and (off[some] <= near).all():
-                law = Noise(0.0, 1.0, kind)
+                law = DrawLaw(0.0, 1.0, kind)
                 rounded = _round(scale), _round(shift)
                 return normal_form(rounded[1], sign * rounded[0], law)
             if kind in SYMMETRIC or kind == "uniform":
@@ -240,7 +240,7 @@ def _round(number: float) -> float:
     return float(f"{number:.9g}")
 
 
-def _by_sorting(of: Callable[[Array], Array]) -> Noise | None:
+def _by_sorting(of: Callable[[Array], Array]) -> DrawLaw | None:
     """Return the law of a function that goes up and down, by its sorted values.
 
     It is taken for that law, and its scale for one that is no smaller than it may be.
@@ -259,7 +259,7 @@ def _by_steps(
     of: Callable[[Array], Array],
     at: Callable[[Array], Array] | None = None,
     kind: str = "",
-) -> Noise | None:
+) -> DrawLaw | None:
     """Return the law of a monotone function of one draw that has steps.
 
     Its probabilities lie between the p at which it comes past each level. Where it is
@@ -282,7 +282,7 @@ def _by_steps(
     p = np.abs(np.diff(ends))
     falls = _falls(left, at, kind) if at is not None and kind in _RATES else ()
     falls = falls if increasing else falls[::-1]
-    return Noise.on_lattice(levels, np.where(p < 1e-14, 0.0, p), _LEAST, falls)
+    return DrawLaw.on_lattice(levels, np.where(p < 1e-14, 0.0, p), _LEAST, falls)
 
 
 def _falls(past: Array, at: Callable[[Array], Array], kind: str) -> tuple[float, ...]:

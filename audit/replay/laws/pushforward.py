@@ -43,7 +43,7 @@ import numpy as np
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.by_name import Density, GammaDifference, law_by_name
 from dpaudit.audit.replay.laws.coded import MOST_STEPS, Family, Lattice, code_of
-from dpaudit.audit.replay.laws.cuts import Cut, Steps
+from dpaudit.audit.replay.laws.cuts import Cut, WidenedLattice
 from dpaudit.audit.replay.laws.expressions import (
     Applied,
     Expression,
@@ -54,7 +54,7 @@ from dpaudit.audit.replay.laws.expressions import (
 )
 from dpaudit.audit.replay.laws.one_draw import (
     SYMMETRIC,
-    Noise,
+    DrawLaw,
     distribution,
     kinds,
     normal_form,
@@ -79,7 +79,7 @@ _FITS = 1.95 / math.sqrt(_SIMULATED)
 
 
 @lru_cache(maxsize=1024)
-def identify(expression: Expression) -> Noise | None:
+def identify(expression: Expression) -> DrawLaw | None:
     """Return the law of a function of draws, None where it is none that is known.
 
     Examples
@@ -93,7 +93,7 @@ def identify(expression: Expression) -> Noise | None:
         over = roots(expression)
         few = few_values(expression)
         if few is not None:
-            found = Noise.on_lattice(*few)
+            found = DrawLaw.on_lattice(*few)
         elif len(over) == 1:
             found = of_one(expression, next(iter(over.values())), resolved)
         elif over:
@@ -105,21 +105,22 @@ def identify(expression: Expression) -> Noise | None:
     return found
 
 
-def _by_structure(expression: Expression) -> Noise | None:
+def _by_structure(expression: Expression) -> DrawLaw | None:
     """Return the law of a draw, or of a multiple of what is known."""
     if isinstance(expression, Root):
         law = expression.law
         if isinstance(law, Density):
-            return law_by_name(law.name, law.parameters) or Noise(
-                0.0, 1.0, "coded", law=law
-            )
-        return Noise(0.0, 1.0, expression.kind, expression.lattice, law=law)
+            coded = DrawLaw(0.0, 1.0, "coded", law=law)
+            return law_by_name(law.name, law.parameters) or coded
+        return DrawLaw(0.0, 1.0, expression.kind, expression.lattice, law=law)
     if isinstance(expression, Number):
         return None
     name, parts = expression.name, expression.parts
     if name.endswith((".ppf", ".isf")):
-        named = [part.value for part in parts[1:] if isinstance(part, Number)]
-        return _quantiles(name, identify(parts[0]), tuple(map(float, named)))
+        named = [float(part.value) for part in parts[1:] if isinstance(part, Number)]
+        return _quantiles(
+            law_by_name(name[:-4], tuple(named)), name, identify(parts[0])
+        )
     if name == "negative":
         return _affine(identify(parts[0]), -1.0, 0.0)
     numbers = [part.value for part in parts if isinstance(part, Number)]
@@ -138,9 +139,8 @@ def _by_structure(expression: Expression) -> Noise | None:
     return None
 
 
-def _quantiles(name: str, at: Noise | None, named: tuple[float, ...]) -> Noise | None:
+def _quantiles(law: DrawLaw | None, name: str, at: DrawLaw | None) -> DrawLaw | None:
     """Return the law of a law's quantiles at a uniform number, None at any other."""
-    law = law_by_name(name[:-4], named)
     if law is None or at is None or at.kind != "uniform":
         return None
     low, high = sorted((at.shift, at.shift + at.scale))
@@ -159,14 +159,14 @@ def _quantiles(name: str, at: Noise | None, named: tuple[float, ...]) -> Noise |
     return replace(law, kind="coded", law=Cut(code, ((ends[0], ends[1]),)))
 
 
-def _affine(law: Noise | None, factor: float, add: float) -> Noise | None:
+def _affine(law: DrawLaw | None, factor: float, add: float) -> DrawLaw | None:
     if law is None:
         return None
     shift, scale = law.shift * factor + add, law.scale * factor
     return normal_form(shift, scale, law)
 
 
-def _of_known(expression: Expression) -> Noise | None:
+def _of_known(expression: Expression) -> DrawLaw | None:
     """Return the law of a function of one part whose law is known by itself."""
     assert isinstance(expression, Applied)
     inner = [part for part in expression.parts if not isinstance(part, Number)]
@@ -181,7 +181,7 @@ def _of_known(expression: Expression) -> Noise | None:
     return None if made is None else replace(made, exact=made.exact and law.exact)
 
 
-def _by_identity(expression: Expression) -> tuple[Noise | None, bool]:
+def _by_identity(expression: Expression) -> tuple[DrawLaw | None, bool]:
     """Return the law of a function of independent parts, and whether that is settled.
 
     A sum of parts whose laws are known is no law of these kinds, if it is none by an
@@ -254,23 +254,23 @@ def _collected(expression: Expression) -> Expression | None:
     return whole
 
 
-def _sum(one: Noise, two: Noise) -> Noise | None:
+def _sum(one: DrawLaw, two: DrawLaw) -> DrawLaw | None:
     shift = one.shift + two.shift
     kinds = {one.kind, two.kind}
     same = math.isclose(one.size, two.size, rel_tol=1e-9)
     opposite = one.scale * two.scale < 0
     if kinds == {"gaussian"}:
-        return Noise(shift, math.hypot(one.scale, two.scale), "gaussian")
+        return DrawLaw(shift, math.hypot(one.scale, two.scale), "gaussian")
     if kinds == {"exponential"} and same and opposite:
-        return Noise(shift, one.size, "laplace")
+        return DrawLaw(shift, one.size, "laplace")
     if kinds == {"gumbel"} and same and opposite:
-        return Noise(shift, one.size, "logistic")
+        return DrawLaw(shift, one.size, "logistic")
     if kinds == {"lattice"} and same:
         assert one.lattice is not None
         assert two.lattice is not None
         law = one.lattice.less_its_like(two.lattice) if opposite else None
         if law is not None:
-            return Noise(shift, one.scale, "lattice", law)
+            return DrawLaw(shift, one.scale, "lattice", law)
         (start, p), (start2, p2) = one.lattice.table(), two.lattice.table()
         ends = two.lattice.ends
         if opposite:
@@ -279,13 +279,13 @@ def _sum(one: Noise, two: Noise) -> Noise | None:
             return None
         made = Lattice.of(start + start2, np.convolve(p, p2), 1e-13)
         made = replace(made, far=tuple(map(min, one.lattice.ends, ends)))
-        return Noise(shift, one.scale, "lattice", made)
+        return DrawLaw(shift, one.scale, "lattice", made)
     if kinds == {"lattice", "uniform"}:
         return _steps(*((one, two) if one.lattice is not None else (two, one)), shift)
     return _gammas(one, two, shift) if same else None
 
 
-def _steps(whole: Noise, uniform: Noise, shift: float) -> Noise | None:
+def _steps(whole: DrawLaw, uniform: DrawLaw, shift: float) -> DrawLaw | None:
     """Return the law of a number on a lattice with a uniform number on top."""
     width = uniform.scale / whole.size
     if whole.lattice is None or not 0 < width <= 1 + 1e-9:
@@ -294,11 +294,11 @@ def _steps(whole: Noise, uniform: Noise, shift: float) -> Noise | None:
     if whole.scale < 0:
         start, p = -(start + len(p) - 1), p[::-1]
     lattice = whole.lattice if whole.scale > 0 else Lattice.of(start, p, 1e-13)
-    steps = Steps(lattice, min(1.0, float(f"{width:.12g}")))
-    return Noise(shift, whole.size, "coded", law=steps)
+    steps = WidenedLattice(lattice, min(1.0, float(f"{width:.12g}")))
+    return DrawLaw(shift, whole.size, "coded", law=steps)
 
 
-def _gammas(one: Noise, two: Noise, shift: float) -> Noise | None:
+def _gammas(one: DrawLaw, two: DrawLaw, shift: float) -> DrawLaw | None:
     """Return the law of a sum of gamma draws, or of differences of such."""
     shapes = [0.0, 0.0]
     for each in (one, two):
@@ -309,15 +309,15 @@ def _gammas(one: Noise, two: Noise, shift: float) -> Noise | None:
     shape, other = (float(f"{a:.12g}") for a in shapes)
     scale = one.size if shape else -one.size
     if {shape, other} == {0.0, 1.0}:
-        return Noise(shift, scale, "exponential")
+        return DrawLaw(shift, scale, "exponential")
     if not (shape and other):
-        return Noise(shift, scale, "coded", law=Density("gamma", (shape or other,)))
+        return DrawLaw(shift, scale, "coded", law=Density("gamma", (shape or other,)))
     if shape == other == 1:
-        return Noise(shift, one.size, "laplace")
-    return Noise(shift, one.size, "coded", law=GammaDifference(shape, other))
+        return DrawLaw(shift, one.size, "laplace")
+    return DrawLaw(shift, one.size, "coded", law=GammaDifference(shape, other))
 
 
-def _shapes(law: Noise) -> tuple[float, float] | None:
+def _shapes(law: DrawLaw) -> tuple[float, float] | None:
     """Return the shapes of the gamma draws that a number is the difference of."""
     if law.kind == "laplace":
         return 1.0, 1.0
@@ -332,27 +332,27 @@ def _shapes(law: Noise) -> tuple[float, float] | None:
     return shapes if law.scale > 0 else shapes[::-1]
 
 
-def _signed(law: Noise) -> Noise | None:
+def _signed(law: DrawLaw) -> DrawLaw | None:
     """Return the law of a number with a fair sign of its own."""
     if law.shift:
         return None
     if law.kind in SYMMETRIC:
         return law
     kind = {"exponential": "laplace", "half gaussian": "gaussian"}.get(law.kind)
-    return None if kind is None else Noise(0.0, law.size, kind)
+    return None if kind is None else DrawLaw(0.0, law.size, kind)
 
 
-def _product(one: Noise, two: Noise) -> Noise | None:
+def _product(one: DrawLaw, two: DrawLaw) -> DrawLaw | None:
     if one.half_width:
         return _affine(_signed(two), one.half_width, 0.0)
     if one.kind == "rayleigh" and not one.shift:
         other = {"gaussian": "laplace", "arcsine": "gaussian"}.get(two.kind)
         if other is not None and not two.shift:
-            return Noise(0.0, one.size * two.size, other)
+            return DrawLaw(0.0, one.size * two.size, other)
     return None
 
 
-def _by_simulation(expression: Expression, over: dict[int, Root]) -> Noise | None:
+def _by_simulation(expression: Expression, over: dict[int, Root]) -> DrawLaw | None:
     """Return the kind that a million draws fit, if they fit one."""
     rng = np.random.Generator(np.random.PCG64(20_260_101))  # in an execution, too
     draws: list[Array] = [np.empty(0)] * (max(over) + 1)
@@ -381,11 +381,11 @@ def _by_simulation(expression: Expression, over: dict[int, Root]) -> Noise | Non
             for thin in (1024, 1)
         ):
             # The quartiles of a million draws are off by less than 0.01 of the scale.
-            return Noise(0.0, 1.01 * scale, kind, exact=False)
+            return DrawLaw(0.0, 1.01 * scale, kind, exact=False)
     return None
 
 
-def family_of(law: Noise) -> tuple[float, float, int]:
+def family_of(law: DrawLaw) -> tuple[float, float, int]:
     """Return a law as shift, scale, and the family, or code, of standard draws."""
     if law.kind.upper() in Family.__members__:
         return law.shift, law.scale, Family[law.kind.upper()]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpaudit.cli.exits import Command, Exit
-from dpaudit.cli.formats import Output, asked
+from dpaudit.cli.formats import WantedOutput, asked
 from dpaudit.cli.options import (
     FILE,
     completed_names,
@@ -201,7 +201,7 @@ def audit_command(
     from dpaudit.cli.asking import domain_of, subject_of
 
     layer = evidence["layer"]
-    wanted = Output(**output)
+    wanted = WantedOutput(**output)
     if layer in ("exact", "white-box") and (wanted.page or wanted.forms):
         raise InputError(f"--html and --format are not for --layer {layer}")
     subject, claim, named = subject_of(mechanism, **promise)

@@ -27,7 +27,7 @@ from dpaudit.cli.options import print_result
 from dpaudit.errors import InputError
 from dpaudit.printable import printable
 
-__all__ = ["Output", "asked"]
+__all__ = ["WantedOutput", "asked"]
 
 _FORMATS = ("github", "sarif", "junit", "json")
 _LONGEST = 2000
@@ -72,7 +72,7 @@ def asked(
 
 
 @dataclass
-class Output:
+class WantedOutput:
     """What is wanted of an audit, and where.
 
     Files are found out to be writable at once, and stay where they are if the code

@@ -164,17 +164,14 @@ def read_rows(path: Path) -> Any:
     if kind == ".npy":
         return _read_array(path)
     if kind not in (".csv", ".parquet", ".pq"):
-        raise InputError(
-            f"a file of data ends in .csv, .parquet or .npy, got {str(path)!r}"
-        )
+        ends = "a file of data ends in .csv, .parquet or .npy"
+        raise InputError(f"{ends}, got {str(path)!r}")
     if kind == ".parquet" and path.is_dir():
         return np.concatenate([block.rows for block in blocks(path)])
     table = read_table(path, content="data")
     if kind == ".csv" and "" in (_names(path) or ()):
-        raise InputError(
-            f"a column of {str(path)!r} has no name: if it holds the numbers of the "
-            "rows, it is no data"
-        )
+        no_data = "if it holds the numbers of the rows, it is no data"
+        raise InputError(f"a column of {str(path)!r} has no name: {no_data}")
     columns = [numbers(table[name], name) for name in table.columns]
     if not columns:
         raise InputError(f"{str(path)!r} has no columns")
@@ -393,9 +390,8 @@ def _row(path: Path, shape: tuple[int, ...]) -> Any:
         try:
             row = check_real("row", json.loads(path.read_text(encoding="utf-8")))
         except (ValueError, RecursionError):
-            raise InputError(
-                f"{str(path)!r} must hold one row, as a JSON list of numbers"
-            ) from None
+            wanted = "one row, as a JSON list of numbers"
+            raise InputError(f"{str(path)!r} must hold {wanted}") from None
     if row.shape != shape:
         raise InputError(
             f"the row in {str(path)!r} must have the shape of the data's, {shape}, "

@@ -20,7 +20,7 @@ from dpaudit.algorithms import (
     names_of,
 )
 from dpaudit.algorithms.estimators.auto import recommended
-from dpaudit.algorithms.estimators.budget import Budget
+from dpaudit.algorithms.estimators.budget import PrivacyBudget
 from dpaudit.algorithms.estimators.private_mean import GaussianMean, LaplaceMean
 from dpaudit.algorithms.estimators.recommendation import recommend
 from dpaudit.errors import InputError, MechanismError
@@ -253,7 +253,7 @@ def test_a_mechanism_that_finds_nothing_says_so_and_has_spent():
 
 def budget(**options):
     defaults = {"epsilon": 1.0, "delta": 1e-5, "relation": "add-remove"}
-    return Budget(**{**defaults, "row_norm": 1.0, "mean_norm": 1.0, **options})
+    return PrivacyBudget(**{**defaults, "row_norm": 1.0, "mean_norm": 1.0, **options})
 
 
 def test_one_release_spends_what_it_claims_even_falsely_and_fits_the_budget():

@@ -713,7 +713,7 @@ def test_parts_that_do_not_fit_are_refused():
         (full, {"noise": None}, "noise must be a FixedNoise"),
         (full, {"relation": "add-remove"}, "relation must be replace-one"),
         (few, {"batches": AllRows()}, "batches must be RandomBatches"),
-        (few, {"noise": None}, "noise must be a Noise"),
+        (few, {"noise": None}, "noise must be a SumNoise"),
         (
             few,
             {"batches": WithReplacement(), "relation": "add-remove"},

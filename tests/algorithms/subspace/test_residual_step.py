@@ -19,7 +19,7 @@ from dpaudit import ApproxDP, Relation
 from dpaudit.algorithms import GOEGaussian, PureResidualStepPCA, ResidualStepPCA
 from dpaudit.algorithms.online.noise import pack
 from dpaudit.algorithms.subspace.residual_plan import (
-    Plan,
+    StepPlan,
     _clipped,
     clipped_sums,
 )
@@ -122,7 +122,7 @@ def test_means_are_those_of_the_definition_and_noise_is_normal(relation):
 def test_rows_next_to_the_subspace_are_clipped_as_far_as_others():
     basis = np.linalg.qr(rng(2).standard_normal((6, 2)))[0]
     rows = rng(3).standard_normal((9, 2)) @ basis.T + 1e-7 * rng(4).standard_normal(6)
-    seen = Plan(basis[None], *[np.full(1, 1e-8)] * 12)
+    seen = StepPlan(basis[None], *[np.full(1, 1e-8)] * 12)
     found = clipped_sums(rows, seen)[0]
     expected = by_hand(rows, basis, 1e-8, 1e-8)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
@@ -221,7 +221,7 @@ def test_steps_follow_where_they_promise_less_and_count_by_their_noise():
     moments = 1000 * np.diag([1.0, 0.8, 0.1, 0.1, 0.1])[np.newaxis]
     seen = {"noise": 5.0, "whole_noise": 2.5}
     quiet, loud, few = (
-        Plan.made(moments, np.array([count]), 2, step_noise=noise, **seen)
+        StepPlan.made(moments, np.array([count]), 2, step_noise=noise, **seen)
         for noise, count in ((1.0, 1e6), (3e4, 1e6), (300.0, 1e4))
     )
     # Of few rows the clip weighs the sample anew, by more than the noise of one draw.
@@ -253,7 +253,7 @@ def test_an_axis_outside_that_stands_out_is_turned_by_its_own_gap():
     turned = np.linalg.qr(np.eye(4) + 0.02 * rng(13).standard_normal((4, 4)))[0]
     moments = (turned * spectrum @ turned.T)[None]
     noise = {"noise": 10.0, "whole_noise": 5.0, "step_noise": 1e-3}
-    plan = Plan.made(np.diag(spectrum)[None], np.array([1e9]), 1, **noise)
+    plan = StepPlan.made(np.diag(spectrum)[None], np.array([1e9]), 1, **noise)
     seen = np.zeros((1, 5, 1))
     seen[:, :4] = moments @ plan.basis
     seen[:, 4] = plan.values * 0.3 * plan.clip / plan.wide
@@ -266,7 +266,7 @@ def test_the_clip_becomes_less_where_it_has_left_too_much_and_never_more():
     """A clip of r times the mean leaves about erf(r/sqrt 2) of the second moment."""
     moments, count = 1000 * np.diag([1.0, 0.8, 0.1, 0.1, 0.1])[None], np.array([1e3])
     noise = {"noise": 5.0, "whole_noise": 2.5, "step_noise": 100.0}
-    plan = Plan.made(moments, count, 2, **noise)
+    plan = StepPlan.made(moments, count, 2, **noise)
     assert plan.clip == pytest.approx(0.3 * sqrt(1.8 * 0.3), rel=0.02)
     for large, expected in (
         (1.0, 1.0),

@@ -30,7 +30,7 @@ from dpaudit.audit.bounds import (
 )
 from dpaudit.audit.bounds.choice import Sides, Tails
 from dpaudit.audit.bounds.counts import epsilon_nulls, mu_nulls
-from dpaudit.audit.bounds.laws import Binomial, Poisson
+from dpaudit.audit.bounds.laws import BinomialCount, PoissonCount
 from dpaudit.audit.bounds.ordering import Rectangle
 from dpaudit.audit.bounds.scores import PairedCounts, paired_law
 from dpaudit.gaussian import gaussian_epsilon
@@ -86,7 +86,7 @@ def test_coverage_by_enumeration(name, shape):
 
 @pytest.mark.parametrize("kind", ["epsilon", "mu"])
 def test_coverage_of_poisson_counts_by_enumeration(kind):
-    law, alpha, delta = Poisson(3.0), 0.05, 0.01
+    law, alpha, delta = PoissonCount(3.0), 0.05, 0.01
     size = 13
 
     nulls = epsilon_nulls(delta) if kind == "epsilon" else mu_nulls()
@@ -317,7 +317,7 @@ def test_the_confidence_set_of_the_nuisance_parameter_is_paid_for(nulls, monkeyp
     ordering_box = ordering.Rectangle
     monkeypatch.setattr(ordering, "supremum", supremum)
     monkeypatch.setattr(ordering, "Rectangle", box)
-    laws, hits = (Binomial(100), Binomial(90)), (80, 10)
+    laws, hits = (BinomialCount(100), BinomialCount(90)), (80, 10)
     for off, found in ((-1e-9, True), (1e-9, False)):
         # What is left of alpha, or hardly more, at any theta that meets the box.
         seen["supremum"] = ALPHA - gamma + off
@@ -399,7 +399,7 @@ def test_both_tails_are_counted_once_among_the_rest(mu):
 def test_a_shortage_on_either_side_claims_nothing(
     releases, releases_neighbour, enough, monkeypatch
 ):
-    law, rng = Poisson(2 * 100.0), np.random.default_rng(0)
+    law, rng = PoissonCount(2 * 100.0), np.random.default_rng(0)
     data, neighbour = np.ones(releases), np.zeros(releases_neighbour)
     tested, tails = Sides(data, neighbour), Tails(0.0, 0.5, 0.5)
     drawn = PairedCounts.draw(tested, tails, law, rng)

@@ -13,14 +13,14 @@ from dpaudit.audit.replay import replay
 from dpaudit.audit.replay.laws.apart import suprema_of
 from dpaudit.audit.replay.laws.by_name import Density, GammaDifference
 from dpaudit.audit.replay.laws.coded import Family, Lattice, code_of
-from dpaudit.audit.replay.laws.cuts import Cut, Steps
+from dpaudit.audit.replay.laws.cuts import Cut, WidenedLattice
 
 PAIR = Pair(rows(1, 0), rows(1, 0, 1))
 LAPLACE, GAUSSIAN, LOGISTIC = Family.LAPLACE, Family.GAUSSIAN, Family.LOGISTIC
 CAUCHY, STUDENT, OTHER = (code_of(Density("t", (df,))) for df in (1.0, 3.0, 4.0))
 SQUARES = code_of(Density("gamma", (2.0,)))
 STAIRS = [
-    code_of(Steps(Lattice(0, (math.log(1 - p),), above=-math.log(p)), width))
+    code_of(WidenedLattice(Lattice(0, (math.log(1 - p),), above=-math.log(p)), width))
     for p, width in ((0.5, 0.5), (0.5, 0.25), (0.6, 0.5))
 ]
 

@@ -11,7 +11,7 @@ from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit import replay
 from dpaudit.audit.replay.laws.by_name import GammaDifference
 from dpaudit.audit.replay.laws.coded import Family, Lattice
-from dpaudit.audit.replay.laws.cuts import Cut, Steps
+from dpaudit.audit.replay.laws.cuts import Cut, WidenedLattice
 from dpaudit.audit.replay.laws.expressions import Applied, Number, Root
 from dpaudit.audit.replay.laws.pieces import few_values
 
@@ -47,7 +47,7 @@ LAWS = {
     "a tail": cut(stats.laplace(), Family.LAPLACE, (2.0, math.inf)),
     "two tails": cut(stats.norm(), Family.GAUSSIAN, (-9.0, -1.0), (1.5, 9.0)),
     "of a uniform": cut(stats.uniform(), Family.UNIFORM, (0.25, 0.75)),
-    "steps": (Steps(GEOMETRIC, 0.4), step),
+    "steps": (WidenedLattice(GEOMETRIC, 0.4), step),
     "gamma": (GammaDifference(1.5, 1.5), lambda x: difference(1.5, x)),
 }
 

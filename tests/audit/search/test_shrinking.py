@@ -12,7 +12,7 @@ import pytest
 from dpaudit import Domain, Pair, PureDP
 from dpaudit.audit import Run, audit
 from dpaudit.audit.game import state
-from dpaudit.audit.search.cut import Cut
+from dpaudit.audit.search.cut import PairCut
 from dpaudit.audit.search.shrinking import _simpler_rows, shrunk
 
 DOMAIN = Domain.parse("array of 0.0..9.0")
@@ -147,12 +147,14 @@ def test_pairs_are_in_words_and_of_wide_rows_few_tried():
     (zero, _, both, *_), users = domain.extremes(), domain.spread()
     kept = np.array([zero, zero, users[0]])
     longer = np.array([zero, zero, users[0], both])
-    words = Cut.words(domain.pair(longer, kept, Pair(longer, kept).relation), domain)
+    words = PairCut.words(
+        domain.pair(longer, kept, Pair(longer, kept).relation), domain
+    )
     assert words == (
         "D' has 2 x a user of (age=0 sex=f), a user of (age=90 sex=f)"
         "; D has a user of (age=90 sex=f) and (age=90 sex=m) besides"
     )
-    many = Cut.words(
+    many = PairCut.words(
         Pair(np.arange(6.0), [*np.arange(5.0), 9.0]), Domain.parse("scalar:0,9")
     )
     assert many == "D has 5; D' has 9 in its place beside 0, 1, 2, 3 and 1 other rows"
