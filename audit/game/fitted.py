@@ -19,7 +19,7 @@ from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR
 from dpaudit.batches import Batch
 from dpaudit.errors import MechanismError
 
-__all__ = ["BITS_ONLY", "CandidateAttack", "FittedAttack", "Reading", "Seen"]
+__all__ = ["BITS_ONLY", "CandidateAttack", "FittedAttack", "Scored", "Scoring"]
 
 BITS_ONLY = (
     "what seemed a violation differs in its last bits only: over the real numbers this "
@@ -235,7 +235,7 @@ class CandidateAttack:
         return self._sharpened[1]
 
 
-class Seen(NamedTuple):
+class Scored(NamedTuple):
     """What a round learns of a batch of releases.
 
     Parameters
@@ -257,7 +257,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reading:
+class Scoring:
     """What a round asks of its releases: a function of each batch, fixed before it.
 
     So it may be asked wherever the batch is drawn.
@@ -278,7 +278,7 @@ class Reading:
     until: tuple[int, int]
     fits: tuple[tuple[int, FittedAttack, Array | None, float], ...]
 
-    def __call__(self, side: int, first: int, batch: Batch) -> Seen:
+    def __call__(self, side: int, first: int, batch: Batch) -> Scored:
         """Read a batch of one side, whose first release has that number."""
         canonical = batch if self.canon is None else self.canon(batch)
         tallies = {
@@ -287,7 +287,7 @@ class Reading:
             if first <= last
         }
         kept = batch.section(0, max(self.until[side] - first, 0))
-        return Seen(batch.size, batch.bytes_each, kept, tallies)
+        return Scored(batch.size, batch.bytes_each, kept, tallies)
 
 
 def _read_by(attack: Attack, batch: Batch, layout: str) -> Any:

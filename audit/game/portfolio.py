@@ -28,7 +28,7 @@ from dpaudit.attacks import PORTFOLIO, Attack, Target
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.canonical import Canon
-from dpaudit.audit.game.fitted import CandidateAttack, FittedAttack, Reading, Seen
+from dpaudit.audit.game.fitted import CandidateAttack, FittedAttack, Scored, Scoring
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR
 from dpaudit.batches import Batch
 from dpaudit.outputs import UNREAD
@@ -154,7 +154,7 @@ class Portfolio:
         for index, candidate in enumerate(self._candidates):
             candidate.in_use = index in needed or candidate.attack.sufficient
 
-    def reading(self, few: int = 0) -> Reading:
+    def reading(self, few: int = 0) -> Scoring:
         """Return what the coming round asks of its releases.
 
         Some are kept: those to learn from, and the first `few` of either side.
@@ -166,9 +166,9 @@ class Portfolio:
             if each.fitted is not None
         )
         on_data, on_neighbour = np.maximum(self._pool_limit, self.seen + few).tolist()
-        return Reading(self._target, self.canon, (on_data, on_neighbour), fits)
+        return Scoring(self._target, self.canon, (on_data, on_neighbour), fits)
 
-    def note(self, side: int, seen: Seen, events: Events) -> NDArray[np.intp]:
+    def note(self, side: int, seen: Scored, events: Events) -> NDArray[np.intp]:
         """Remember what the `reading` saw of outputs; return how many hit each event.
 
         The events are as `prepare` returned them. The counts of those of attacks that

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from dpaudit.audit.harness import pair_source
 from dpaudit.audit.keeping.witness import Witness
 from dpaudit.audit.replay.execute.system import global_generators_kept
-from dpaudit.audit.replay.follow.ending import Ended, Watch
+from dpaudit.audit.replay.follow.ending import Ended, TimeLimit
 from dpaudit.audit.replay.follow.foreign import ForeignGenerators
 from dpaudit.audit.replay.follow.logs import DrawLog
 from dpaudit.audit.replay.follow.reached import load_imports, place_of_definition
@@ -150,7 +150,7 @@ def replay(
     begun = time.perf_counter()
     until = math.inf if budget.seconds is None else begun + budget.seconds
     shown_as = run.name or name_of(mechanism)
-    clock = Watch(budget.seconds)
+    clock = TimeLimit(budget.seconds)
     with clock, DrawLog() as log, global_generators_kept(), put_back():
         load_imports(mechanism)
         with single_threaded(), ForeignGenerators() as watch:

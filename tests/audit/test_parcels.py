@@ -12,7 +12,7 @@ from dpaudit import InputError, Pair
 from dpaudit.algorithms.textbook.sums import Laplace
 from dpaudit.attacks import Attack
 from dpaudit.audit import Budget, Run
-from dpaudit.audit.game.fitted import Seen
+from dpaudit.audit.game.fitted import Scored
 from dpaudit.audit.sampling import workers
 from dpaudit.audit.sampling.draws import Piece
 from dpaudit.audit.sampling.parcels import Parcel, WorkerSubject
@@ -62,7 +62,7 @@ def test_counts_come_back_in_place_of_releases_once_these_are_many():
     with Post() as post:
         sent = audited(Laplace(1.0), **options, run=Run(executor=post))
     size, answers = max(post.answers, key=lambda each: sum(x.size for x in each[1]))
-    assert all(isinstance(answer, Seen) for answer in answers)
+    assert all(isinstance(answer, Scored) for answer in answers)
     assert size < sum(answer.size for answer in answers)
     assert values(sent) == values(audited(Laplace(1.0), **options))
 
@@ -96,7 +96,7 @@ def test_releases_that_cannot_be_read_by_a_worker_are_read_at_home(found, monkey
             future = Future()
             future.set_result(function(*pickle.loads(sent)))
             Awkward.home.append(True)
-            assert not any(isinstance(each, Seen) for each in future.result()[1])
+            assert not any(isinstance(each, Scored) for each in future.result()[1])
             return future
 
     run = Run(attacks=[Awkward()])

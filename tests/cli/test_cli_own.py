@@ -127,13 +127,13 @@ def test_sampling_begins_where_replay_saw_most(monkeypatch):
 
 
 def test_half_of_the_seconds_are_for_sampling(monkeypatch):
-    seconds, watch = [], auditing.Watch
+    seconds, watch = [], auditing.TimeLimit
 
     def spied(limit):
         seconds.append(limit)
         return watch(limit)
 
-    monkeypatch.setattr(auditing, "Watch", spied)
+    monkeypatch.setattr(auditing, "TimeLimit", spied)
     own = ["first_command:rare", "--domain", "0.0..1.0", *DOMAIN[2:]]
     run("audit", *own, "--max-samples", "20", "--max-seconds", "600")
     assert seconds == [300]

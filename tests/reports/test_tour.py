@@ -96,7 +96,7 @@ def visited(name):
 
 
 def test_the_tour_has_forty_subjects_and_readings():
-    everything = [s for shelf in tour.SHELVES for s in subjects_of(shelf).values()]
+    everything = [s for m in tour.MODULES for s in subjects_of(m).values()]
     assert len({str(each) for each in everything}) == len(everything) >= 40
     assert len({each.library for each in everything}) >= 5
     # A sum with too little noise is hidden by rounding it to multiples of 1e4.
@@ -115,7 +115,7 @@ def test_right_mechanisms_stand_whatever_rows_and_nobody_is_none():
     for name, rows, said in (("right", 0, "1 rows or more"), ("rihgt", 1, "did you m")):
         with pytest.raises(InputError, match=said):
             OfLibrary(__name__, name).release(np.ones(rows), rng=None)
-    with pytest.raises(InputError, match="shelf must be a module"):
+    with pytest.raises(InputError, match="must have a list SUBJECTS"):
         subjects_of("json")
 
 
@@ -207,7 +207,7 @@ def test_what_does_not_run_is_skipped_and_named(name, said):
     assert said in line.notes[0]
 
 
-SHELF = """
+LISTED = """
 import os, subprocess, sys, time
 from dpaudit.algorithms.third_party.subjects.subject import Subjects
 of = Subjects(__name__, "json", "numpy")
@@ -230,14 +230,14 @@ SUBJECTS = tuple(of.subjects)
 def test_a_process_that_crashes_or_hangs_is_ended_and_the_rest_stands(
     tmp_path, monkeypatch
 ):
-    (tmp_path / "fake_shelf.py").write_text(SHELF)
+    (tmp_path / "fake_list.py").write_text(LISTED)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
     monkeypatch.setenv("CHILD", str(tmp_path / "child"))
     found = {}
     for name, limit in (("crashes", "120"), ("hangs", "6")):
         output = ("--output", str(tmp_path / name), "--workers", "1")
-        options = ("--shelf", "fake_shelf", "--limit", limit, *output)
+        options = ("--subjects", "fake_list", "--limit", limit, *output)
         done = CliRunner().invoke(main, ["report", "tour", f"json.{name}", *options])
         assert done.exit_code == 0, done.stderr
         (found[name],) = tour_rows(load_tour(tmp_path / name))
@@ -253,14 +253,14 @@ def test_a_process_that_crashes_or_hangs_is_ended_and_the_rest_stands(
 def test_a_tour_is_written_with_its_witnesses_and_goes_on(tmp_path, monkeypatch):
     made = []
 
-    def instead(about, shelf, name, **options):
+    def instead(about, module, name, **options):
         made.append(name)
         return about | visited(name) | {"relation": about["relation"]}
 
     monkeypatch.setattr(tour, "_visited", instead)
     names = ["json.half", "json.right"]
-    first = tour.toured(tmp_path, names, shelves=(__name__,))
-    assert tour.toured(tmp_path, names, shelves=(__name__,)) == first
+    first = tour.toured(tmp_path, names, modules=(__name__,))
+    assert tour.toured(tmp_path, names, modules=(__name__,)) == first
     assert made == ["right", "half"]
     path, *_ = sorted(tmp_path.glob("json.half.*.witness.json"))
     assert ReplayWitness.from_dict(json.loads(path.read_text())).name == "json.half"
@@ -270,4 +270,4 @@ def test_a_tour_is_written_with_its_witnesses_and_goes_on(tmp_path, monkeypatch)
     assert list(heading[:4]) == ["subject", "relation", "verdict", "claim"]
     assert sorted(line[0] for line in lines) == names
     with pytest.raises(InputError, match="unknown subject"):
-        tour.toured(tmp_path, ["json.haf"], shelves=(__name__,))
+        tour.toured(tmp_path, ["json.haf"], modules=(__name__,))

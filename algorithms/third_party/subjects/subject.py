@@ -5,8 +5,8 @@ data, and what the library claims of it: the words of its documentation, with th
 where they stand, and the neighbouring relation that these name. Many libraries name
 none. Nothing of a library is imported before a release is made.
 
-A module that has such a list, named ``SUBJECTS``, is a shelf. A witness names the shelf
-and the subject, so whoever has the library can draw releases again.
+A module has such a list, named ``SUBJECTS``. A witness names the module and the
+subject, so whoever has the library can draw releases again.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class Subject:
 
     Parameters
     ----------
-    shelf : str
+    module : str
         The module that lists it.
     name, library, distribution : str
         In the library, as in ``"tools.mean"``, of what is imported, and installed.
@@ -48,7 +48,7 @@ class Subject:
         Where the claim, and the relation if there is one, are stated.
     """
 
-    shelf: str
+    module: str
     name: str
     library: str
     distribution: str
@@ -71,14 +71,14 @@ class Subject:
 
     def mechanism(self) -> "OfLibrary":
         """Return the mechanism, which a witness can name."""
-        return OfLibrary(self.shelf, self.name)
+        return OfLibrary(self.module, self.name)
 
 
 @dataclass(frozen=True)
 class OfLibrary:
     """A subject by its name in a module: what audits execute, and witnesses store."""
 
-    shelf: str
+    module: str
     name: str
     seedable: ClassVar[bool] = False
     """Few libraries take a generator; most draw from the operating system."""
@@ -88,7 +88,7 @@ class OfLibrary:
 
         Of no rows it is refused: that nothing can be computed of them is no finding.
         """
-        known = subjects_of(self.shelf)
+        known = subjects_of(self.module)
         subject = known[check_name("subject", self.name, tuple(known))]
         sized = subject.relation is Relation.REPLACE_ONE
         least = Domain.parse(subject.domain).n_rows if sized else 1
@@ -143,7 +143,7 @@ class Subjects:
         def put(make: Make) -> Make:
             self.subjects.append(
                 Subject(
-                    shelf=self.module,
+                    module=self.module,
                     name=name,
                     library=self.library,
                     distribution=self.distribution or self.library,
@@ -159,12 +159,12 @@ class Subjects:
         return put
 
 
-def subjects_of(shelf: str) -> dict[str, Subject]:
-    """Return the subjects of a shelf, a module that can be imported, by their names."""
+def subjects_of(module: str) -> dict[str, Subject]:
+    """Return the subjects that a module lists, by their names."""
     try:
-        found = import_module(shelf).SUBJECTS
+        found = import_module(module).SUBJECTS
         return {each.name: each for each in found}
     except (ImportError, AttributeError, TypeError) as error:
         raise InputError(
-            f"shelf must be a module with SUBJECTS, got {shelf!r} ({error})"
+            f"a module must have a list SUBJECTS, got {module!r} ({error})"
         ) from error

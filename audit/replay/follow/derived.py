@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.draws import Terms
-from dpaudit.audit.replay.follow.made import Joint, MadeOf
+from dpaudit.audit.replay.follow.made import DerivedBlock, Joint
 from dpaudit.audit.replay.follow.observations import Unfollowed
 from dpaudit.audit.replay.follow.places import place_of_caller
 from dpaudit.audit.replay.follow.tape import Tape
@@ -363,7 +363,7 @@ def _made(
 
     made_at = place_of_caller()
     made = Tracked.fresh(tape, family, values().reshape(shape), values)
-    tape.draws.go_into(made.index[:, 0], MadeOf(standard, dict(enumerate(slots))))
+    tape.draws.go_into(made.index[:, 0], DerivedBlock(standard, dict(enumerate(slots))))
     if law is not None and not law.exact:
         tape.taken.append(Unfollowed(made_at, words_of(family)))
         start = int(made.index[0, 0])

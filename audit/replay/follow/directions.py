@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.follow.made import Joint, MadeOf
+from dpaudit.audit.replay.follow.made import DerivedBlock, Joint
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, numeric
 from dpaudit.audit.replay.laws.by_name import Density
@@ -176,7 +176,7 @@ def new_draws(
     made = Tracked.fresh(tape, family, values().reshape(shape), values, factor)
     numbers, flat = made.index[:, 0], np.concatenate(roots)
     slots = {k: np.full(len(numbers), one) for k, one in enumerate(flat.tolist())}
-    tape.draws.go_into(numbers, MadeOf(kind, slots))
+    tape.draws.go_into(numbers, DerivedBlock(kind, slots))
     tape.draws.leave_gap(tape.first_place)
     return made
 

@@ -30,7 +30,7 @@ from numpy import asarray, full  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.follow.made import Made, MadeOf, State
+from dpaudit.audit.replay.follow.made import DerivedBlock, DerivedDraws, State
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.coded import Family
 from dpaudit.audit.replay.laws.expressions import Expression
@@ -129,7 +129,7 @@ class Draws:
     ----------
     values : ndarray of float
     states : ndarray of int
-    made : Made
+    made : DerivedDraws
     fits : list of tuple
         Draws, from the first to before the last, of which the law is what a simulation
         fits, and what they are made of.
@@ -144,7 +144,7 @@ class Draws:
         self._starts = array("q")
         self._places: list[str] = []
         self._recipes: list[Recipe | None] | None = []
-        self.made = Made()
+        self.made = DerivedDraws()
         self.fits: list[tuple[int, int, Expression]] = []
         self.texts: list[Any] = []  # that may become numbers
 
@@ -214,7 +214,7 @@ class Draws:
             np.isin(self.states[draws], (State.FRESH, State.MOVED, State.CUT)).all()
         )
 
-    def go_into(self, draws: NDArray[np.intp], made: MadeOf) -> None:
+    def go_into(self, draws: NDArray[np.intp], made: DerivedBlock) -> None:
         """Note that draws, one block, are made of others."""
         for roots in made.roots.values():
             self.states[roots] = State.MOVED

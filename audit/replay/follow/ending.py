@@ -11,9 +11,10 @@ thousand times those on D (`StepCount.beside`).
 
 **Time.** With a budget of seconds no execution takes longer than the budget, or than
 one second if the budget is smaller. Each step reads the clock. Code that takes no steps
-(``while True: pass``) is ended by another thread (`Watch`), which raises `Ended` in it.
-The thread does so only where the innermost function belongs to the code under audit:
-never while functions are replaced, or put back. Compiled code runs to its end first.
+(``while True: pass``) is ended by another thread (`TimeLimit`), which raises `Ended` in
+it. The thread does so only where the innermost function belongs to the code under
+audit: never while functions are replaced, or put back. Compiled code runs to its end
+first.
 
 Code that catches everything goes on, and is ended again; what it returns does not
 count.
@@ -30,7 +31,7 @@ from typing import Self, TypeVar
 
 from dpaudit.audit.replay.follow.places import is_told, place_in, place_of_caller
 
-__all__ = ["Ended", "StepCount", "Watch", "watched"]
+__all__ = ["Ended", "StepCount", "TimeLimit", "watched"]
 
 R = TypeVar("R")
 
@@ -98,7 +99,7 @@ class StepCount:
         self.most, self._before, self._why = most, before, why
         self.taken = 0
         self.ended: Ended | None = None
-        watch = Watch.current()
+        watch = TimeLimit.current()
         self._until = math.inf if watch is None else watch.deadline()
 
     @classmethod
@@ -133,7 +134,7 @@ class StepCount:
         raise self.ended
 
 
-class Watch:
+class TimeLimit:
     """A thread beside this one, which ends what takes longer than so many seconds.
 
     Without seconds there is none, and nothing ends.
@@ -150,12 +151,12 @@ class Watch:
         self._ident = ctypes.c_ulong(threading.get_ident())
 
     @staticmethod
-    def current() -> "Watch | None":
+    def current() -> "TimeLimit | None":
         """Return the watch of this thread."""
         return getattr(_watching, "watch", None)
 
     def __enter__(self) -> Self:
-        self._outer, _watching.watch = Watch.current(), self
+        self._outer, _watching.watch = TimeLimit.current(), self
         self._thread = threading.Thread(target=self._run, daemon=True)
         if self.seconds < math.inf:
             self._thread.start()
@@ -219,7 +220,7 @@ class Watch:
 
 def watched(function: Callable[[], R], *, times: float = 1.0) -> R:
     """Call a function under the watch of this thread, if there is one."""
-    watch = Watch.current()
+    watch = TimeLimit.current()
     return function() if watch is None else watch.call(function, times=times)
 
 
@@ -228,6 +229,6 @@ def _is_called(frame: FrameType) -> bool:
     if not is_told(frame.f_code.co_filename):
         return False
     above: FrameType | None = frame
-    while above is not None and above.f_code is not Watch.call.__code__:
+    while above is not None and above.f_code is not TimeLimit.call.__code__:
         above = above.f_back
     return above is not None

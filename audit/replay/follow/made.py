@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.expressions import Expression
 
-__all__ = ["Joint", "Made", "MadeOf", "State"]
+__all__ = ["DerivedBlock", "DerivedDraws", "Joint", "State"]
 
 
 class State(IntEnum):
@@ -54,7 +54,7 @@ class Joint:
 
 
 @dataclass(frozen=True, eq=False)
-class MadeOf:
+class DerivedBlock:
     """What a block of draws is made of.
 
     Parameters
@@ -78,17 +78,17 @@ class MadeOf:
 
 
 @dataclass
-class Made:
+class DerivedDraws:
     """All blocks that are made of others, and which of them was mixed with data."""
 
-    blocks: list[MadeOf] = field(default_factory=list)
+    blocks: list[DerivedBlock] = field(default_factory=list)
     used: dict[int, int] = field(default_factory=dict)
     sums: dict[int, tuple[dict[int, float], float]] = field(default_factory=dict)
     """Of what draws some are sums, how many times over, and what is added to them."""
     apart: set[int] = field(default_factory=set)
     """Draws of which something is known: what they are made of goes by their law."""
 
-    def of(self, draws: NDArray[np.intp]) -> MadeOf | None:
+    def of(self, draws: NDArray[np.intp]) -> DerivedBlock | None:
         """Return what draws of one block are made of, None if they are drawn."""
         if self.apart and not self.apart.isdisjoint(draws.tolist()):
             return None
@@ -240,7 +240,7 @@ class Made:
 
     def _touched(
         self, draws: NDArray[np.intp]
-    ) -> list[tuple[MadeOf, NDArray[np.intp]]]:
+    ) -> list[tuple[DerivedBlock, NDArray[np.intp]]]:
         if not self.blocks:
             return []
         flat = np.unique(draws)

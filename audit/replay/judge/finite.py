@@ -38,8 +38,8 @@ from dpaudit.audit.replay.laws.loss_law import LossLaw
 from dpaudit.audit.replay.laws.mixture_losses import Worst, deltas, no_more, worst_of
 from dpaudit.audit.replay.laws.mixtures import (
     CommonSupport,
-    Leaf,
     MixtureTerms,
+    ReleaseLaw,
     parts_of,
 )
 from dpaudit.audit.replay.laws.points import with_points
@@ -140,7 +140,7 @@ def judge_finite(judgement: Judgement, first: Trace, second: Trace) -> bool:
     return True
 
 
-def _alike(sides: Sequence[list[Leaf]]) -> list[list[Leaf]] | None:
+def _alike(sides: Sequence[list[ReleaseLaw]]) -> list[list[ReleaseLaw]] | None:
     """Return leaves in which numbers have laws of one form, where they may be compared.
 
     A number may have noise on a lattice in some, and none in others: then it is one on

@@ -16,7 +16,7 @@ from dpaudit.audit.replay.execute.executor import Trace
 from dpaudit.audit.replay.follow.observations import Observation, Observations
 from dpaudit.audit.replay.laws.choices import ROUNDING, ChoiceLaw
 from dpaudit.audit.replay.laws.coded import is_joint
-from dpaudit.audit.replay.laws.mixtures import Leaf
+from dpaudit.audit.replay.laws.mixtures import ReleaseLaw
 from dpaudit.audit.replay.laws.thresholds import Event, ThresholdLaw, log_joint
 
 __all__ = ["Tree", "draws_choices", "tree_of"]
@@ -37,7 +37,7 @@ class Tree:
     ----------
     trace : Trace
         Of an execution of the same mechanism on the same data.
-    leaves : list of Leaf
+    leaves : list of ReleaseLaw
         The laws of the release.
     traces : list of Trace
         The executions in which all choices turned out so.
@@ -48,7 +48,7 @@ class Tree:
     """
 
     trace: Trace
-    leaves: list[Leaf]
+    leaves: list[ReleaseLaw]
     traces: list[Trace]
     executions: int
     lost: float
@@ -119,7 +119,7 @@ def tree_of(trace: Trace) -> Tree | None:
         return None
     if not _is_plain(trace):
         return None
-    leaves: list[Leaf] = []
+    leaves: list[ReleaseLaw] = []
     traces: list[Trace] = []
     waiting: list[list[Observation]] = [[]]
     executions, draws, lost = 1, 0, 0.0
@@ -142,7 +142,7 @@ def tree_of(trace: Trace) -> Tree | None:
         waiting = sorted([*waiting, *branches[0]], key=len, reverse=True)
         lost += branches[1]
         if found[0] > _LEAST:
-            leaves.append(Leaf(*found, outcome.layout, outcome.law))
+            leaves.append(ReleaseLaw(*found, outcome.layout, outcome.law))
             traces.append(outcome)
         else:
             lost += sum(found)

@@ -50,7 +50,7 @@ from dpaudit.audit.replay.laws.coded import (
     law_of,
 )
 
-__all__ = ["CommonSupport", "Leaf", "MixtureTerms", "parts_of"]
+__all__ = ["CommonSupport", "MixtureTerms", "ReleaseLaw", "parts_of"]
 
 _SAME = 1e-12  # relative, of numbers that are one
 _CLOSE = 1e-9  # relative, of scales, and of what confines numbers
@@ -58,7 +58,7 @@ _SIZEABLE = 1e-9  # beside which 0 is no rounding
 
 
 @dataclass(frozen=True, eq=False)
-class Leaf:
+class ReleaseLaw:
     """A law of the release, given how all choices turn out.
 
     Parameters
@@ -101,7 +101,7 @@ class MixtureTerms:
     family: NDArray[np.intp]
 
     @classmethod
-    def of(cls, leaves: Sequence[Leaf], numbers: Sequence[int]) -> "MixtureTerms":
+    def of(cls, leaves: Sequence[ReleaseLaw], numbers: Sequence[int]) -> "MixtureTerms":
         """Return the terms that some of the leaves are."""
         some = [leaves[number] for number in numbers]
         laws = [leaf.law for leaf in some]
@@ -289,8 +289,8 @@ def _steepest(lattice: Lattice) -> float:
 
 
 def parts_of(
-    leaves: Sequence[Leaf],
-    others: Sequence[Leaf],
+    leaves: Sequence[ReleaseLaw],
+    others: Sequence[ReleaseLaw],
     *,
     lost: float = 0.0,
     other_lost: float = 0.0,
@@ -299,12 +299,12 @@ def parts_of(
 
     Parameters
     ----------
-    leaves, others : sequence of Leaf
+    leaves, others : sequence of ReleaseLaw
         On D and on D'.
     lost, other_lost : float
         As of `CommonSupport`.
     """
-    found: list[tuple[Leaf, tuple[list[int], list[int]]]] = []
+    found: list[tuple[ReleaseLaw, tuple[list[int], list[int]]]] = []
     for side, several in enumerate((leaves, others)):
         for number, leaf in enumerate(several):
             alike = (both for known, both in found if _one_support(known, leaf))
@@ -361,7 +361,7 @@ def _snapped(values: Array, near: float) -> Array:
     return made
 
 
-def _one_support(one: Leaf, other: Leaf) -> bool:
+def _one_support(one: ReleaseLaw, other: ReleaseLaw) -> bool:
     """Say whether two laws of the release have densities to one measure."""
     law, law2 = one.law, other.law
     if one.layout != other.layout or len(law.mean) != len(law2.mean):

@@ -85,8 +85,8 @@ def identify(expression: Expression) -> DrawLaw | None:
     Examples
     --------
     >>> u = Root(0, "uniform")
-    >>> identify(Applied("negative", (Applied("log", (u,)),)))
-    Noise(shift=0.0, scale=1.0, kind='exponential', lattice=None, exact=True, law=None)
+    >>> identify(Applied("negative", (Applied("log", (u,)),))).kind
+    'exponential'
     """
     found = _by_structure(expression)
     if found is None:

@@ -1,6 +1,6 @@
 """A tour of other libraries: what they ship, as its documentation uses it, audited.
 
-Each subject of the shelves (`dpaudit.algorithms.third_party.subjects`) is visited in a
+Each subject that is listed (`dpaudit.algorithms.third_party.subjects`) is visited in a
 process of its own (`dpaudit.reports.sections.libraries.visit`), which is ended at a
 limit together with whatever it has started. So a library that is missing, hangs,
 crashes, prints or forks is named, and the rest stands.
@@ -46,7 +46,7 @@ from dpaudit.validation import check_count, check_fraction, check_name, check_po
 
 __all__ = ["tour_lines", "toured"]
 
-SHELVES = tuple(
+MODULES = tuple(
     f"dpaudit.algorithms.third_party.subjects.{name}"
     for name in ("of_diffprivlib", "opendp_measurements", "others")
 )
@@ -60,7 +60,7 @@ def toured(
     folder: Path,
     names: Sequence[str] = (),
     *,
-    shelves: Sequence[str] = SHELVES,
+    modules: Sequence[str] = MODULES,
     seconds: float = _SECONDS,
     limit_s: float = _LIMIT_S,
     max_samples: int = _SAMPLES,
@@ -73,7 +73,7 @@ def toured(
 
     ``folder``: created if need be. Gets `FILE`, and a witness of each refutation.
     ``names``: subjects, such as ``"diffprivlib.tools.mean"``, or libraries; by default
-    all. ``shelves``: modules that list subjects. ``seconds``: > 0, about: for the
+    all. ``modules``: modules that list subjects. ``seconds``: > 0, about: for the
     releases of one subject. ``limit_s``: > 0: after which a visit is ended, whatever it
     does. ``max_samples``: most releases a side in each audit of them, >= 2.
     ``confidence``: in (0, 1), of each test. ``executor``, ``progress``: as for
@@ -93,7 +93,7 @@ def toured(
         "seed": check_count("seed", seed, minimum=0),
     }
     everything = {
-        str(each): each for shelf in shelves for each in subjects_of(shelf).values()
+        str(each): each for module in modules for each in subjects_of(module).values()
     }
     groups = {each.library for each in everything.values()}
     for name in names:
@@ -109,7 +109,7 @@ def toured(
             work=partial(
                 _visited,
                 _about(subject),
-                subject.shelf,
+                subject.module,
                 subject.name,
                 limit_s=limit_s,
                 **options,
@@ -162,12 +162,12 @@ def _about(subject: Subject) -> Record:
 
 
 def _visited(
-    about: Record, shelf: str, name: str, *, limit_s: float, **options: Any
+    about: Record, module: str, name: str, *, limit_s: float, **options: Any
 ) -> Record:
     """Make a visit in a process of its own, and return what it found in time."""
     with TemporaryDirectory() as folder:
         path, output = Path(folder) / "record.json", Path(folder) / "output"
-        asked = {"path": str(path), "shelf": shelf, "name": name}
+        asked = {"path": str(path), "module": module, "name": name}
         begun = time.perf_counter()
         ended = _run(json.dumps(asked | options), output, limit_s)
         seconds = time.perf_counter() - begun

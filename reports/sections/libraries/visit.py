@@ -319,7 +319,7 @@ def main() -> None:
     """Make the visit that standard input describes, and write what it finds."""
     asked = json.load(sys.stdin)
     path = Path(asked.pop("path"))
-    subject = subjects_of(asked.pop("shelf"))[asked.pop("name")]
+    subject = subjects_of(asked.pop("module"))[asked.pop("name")]
 
     def tell(record: Record) -> None:
         with replacing(path) as new:

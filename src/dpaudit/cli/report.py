@@ -228,13 +228,13 @@ def libraries_command(output: Path, **options: Any) -> None:
 
 @_part(
     "dpaudit report tour diffprivlib",
-    "dpaudit report tour --shelf my_shelf --output audits",
+    "dpaudit report tour --subjects my_subjects --output audits",
 )
 @click.argument("names", metavar="[SUBJECT|LIBRARY]...", nargs=-1)
 @_third_party
 @click.option(
-    "--shelf",
-    "shelves",
+    "--subjects",
+    "modules",
     multiple=True,
     metavar="MODULE",
     help="Modules that list what to audit [those of dpaudit].",

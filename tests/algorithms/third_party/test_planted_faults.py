@@ -24,13 +24,13 @@ from dpaudit.reports.sections.libraries.findings import tour_rows
 
 pytestmark = pytest.mark.hard
 
-SHELVES = "dpaudit.algorithms.third_party.subjects"
+MODULES = "dpaudit.algorithms.third_party.subjects"
 ADDED, REPLACED = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 
 
 @dataclass(frozen=True)
 class Fault:
-    shelf: str
+    listed_in: str
     subject: str
     relation: Relation
     module: str
@@ -39,8 +39,8 @@ class Fault:
     wrong: str
 
 
-# Of each: the shelf, the subject, the relation; the module and the function that is
-# edited; what is there, and what is put in its place.
+# Of each: where it is listed, the subject, the relation; the module and the function
+# that is edited; what is there, and what is put in its place.
 FAULTS = {
     name: Fault(*parts)
     for name, *parts in (
@@ -80,7 +80,9 @@ FAULTS = {
         ),
     )
 }
-RIGHT = {(each.shelf, each.subject, each.relation): each for each in FAULTS.values()}
+RIGHT = {
+    (each.listed_in, each.subject, each.relation): each for each in FAULTS.values()
+}
 
 
 def edited(fault, patch):
@@ -101,7 +103,7 @@ def edited(fault, patch):
 
 def verdict(fault):
     pytest.importorskip(fault.module.partition(".")[0], reason="make third-party")
-    subject = subjects_of(f"{SHELVES}.{fault.shelf}")[fault.subject]
+    subject = subjects_of(f"{MODULES}.{fault.listed_in}")[fault.subject]
     subject = replace(subject, relation=fault.relation)
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -134,7 +134,7 @@ def test_a_call_within_a_call_leaves_the_time_of_that(monkeypatch):
         while True:
             pass
 
-    with ending.Watch(0.1) as watch, pytest.raises(ending.Ended):
+    with ending.TimeLimit(0.1) as watch, pytest.raises(ending.Ended):
         watch.call(outer)
-    assert ending.Watch.current() is None
+    assert ending.TimeLimit.current() is None
     assert ending.watched(inner) == 3
