@@ -1,4 +1,4 @@
-"""What an object holds, where its attributes are all of it; generators that code holds.
+"""What an object holds, where its attributes are all of it.
 
 A dataclass is its fields, and an ordinary object its attributes: there is nothing in it
 that these do not say, if
@@ -15,24 +15,16 @@ said of them. What a class holds is not looked at.
 """
 
 import dataclasses
-import sys
 from collections.abc import AsyncIterator, Awaitable, Coroutine
-from contextlib import suppress
 from enum import Enum
-from functools import partial
 from numbers import Number
-from types import FunctionType, MethodType, ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
-
-from numpy.random import Generator
 
 from dpaudit.errors import MechanismError
 
-__all__ = ["attributes_of", "generators_of"]
+__all__ = ["attributes_of"]
 
-_NAMED = (FunctionType, ModuleType, type)
-_OTHERS = {*sys.stdlib_module_names, "dpaudit"}  # whose code is not the user's
-_LARGE = 2**64  # a seed that the system gives is larger
 _OWN = "__reduce__", "__reduce_ex__", "__getstate__", "__getattribute__"
 
 
@@ -93,40 +85,3 @@ def check_awaited(value: object) -> None:
 def _public(held: dict[str, Any]) -> dict[str, Any] | None:
     """Return attributes, None if there are none, or private ones."""
     return held if held and all(name[0] != "_" for name in held) else None
-
-
-def generators_of(function: Any) -> list[Any]:
-    """Return generators that a function's code comes to by its names, of no own seed.
-
-    The system gave their seeds when the code made them, before this call. Names are
-    those of a module, of what is around a function, of defaults and of attributes.
-    Code of libraries is not looked into, and none runs.
-    """
-    found, seen, waiting = list[Any](), set[int](), [function]
-    for thing in waiting:  # which grows
-        kind = type(thing)
-        if kind is Generator:
-            seed = getattr(thing.bit_generator.seed_seq, "entropy", None)
-            found += [thing] if isinstance(seed, int) and seed >= _LARGE else []
-        elif kind is MethodType:
-            waiting += thing.__self__, thing.__func__
-        elif isinstance(thing, partial):
-            waiting += thing.func, *thing.args, *thing.keywords.values()
-        elif id(thing) not in seen and (thing is function or _is_users(thing)):
-            with suppress(AttributeError):  # it has slots
-                waiting += object.__getattribute__(thing, "__dict__").values()
-            waiting += [] if kind in _NAMED else [kind]
-            if kind is FunctionType:
-                waiting += (*thing.__globals__.values(), *(thing.__defaults__ or ()))
-                for cell in thing.__closure__ or ():
-                    with suppress(ValueError):  # it is empty yet
-                        waiting.append(cell.cell_contents)
-        seen.add(id(thing))
-    return [*{id(each): each for each in found}.values()]
-
-
-def _is_users(thing: Any) -> bool:
-    kind = thing if type(thing) in _NAMED else type(thing)
-    name = str(kind.__name__ if type(kind) is ModuleType else kind.__module__)
-    file = str(getattr(sys.modules.get(name), "__file__", ""))
-    return "-packages" not in file and name.partition(".")[0] not in _OTHERS

@@ -9,15 +9,17 @@ than the words that begin the stream.
 
 An audit calls ``function(data, rng)`` with a stream. A function as people write it may
 as well take a generator by a name or a hint, or a seed, or neither, and draw from
-`numpy.random`, `random`, or a generator that it, its object or its module makes without
-a seed: these are seeded for every release, from the generator of the audit, so that
-releases are independent and come out again. A seed whose default is a number stays that
-number, as for all callers: all releases then have the same noise. What draws from the
-system cannot be seeded, and may say so by an attribute ``seedable`` that is False.
+`numpy.random`, `random`, PyTorch, or a generator that it, its object or its module
+makes without a seed: these are seeded for every release, from the generator of the
+audit, so that releases are independent and come out again. A seed whose default is a
+number stays that number, as for all callers: all releases then have the same noise.
+What draws from the system cannot be seeded, and may say so by an attribute ``seedable``
+that is False.
 """
 
 import random
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -32,9 +34,9 @@ from numpy.random import PCG64, Generator, Philox, SeedSequence
 from numpy.random.bit_generator import ISpawnableSeedSequence
 from numpy.typing import NDArray
 
-from dpaudit.attributes import generators_of
 from dpaudit.errors import InputError
 from dpaudit.printable import called
+from dpaudit.seeding import generators_of, seeded, torch_kept
 from dpaudit.validation import GENERATORS, check_count, check_parameters
 
 __all__ = [
@@ -51,7 +53,8 @@ _BLOCK = 256  # streams that get their words at once
 _WORDS = 4  # of 64 bits, which begin a stream of PCG64
 # NumPy's stubs know no other seed sequences than its own.
 _PCG64: Any = PCG64
-_HINTED = re.compile(r"\b(RandomState|(?:System)?Random)\b")
+_HINTED = re.compile(r"\b(RandomState|(?:System)?Random|OfTorch)\b")
+_OF_TORCH = re.compile(r"\btorch[\w.]*\.Generator\b")
 _SEEDS = ("seed", "random_state", "random_seed")
 _PRIVACY = ("epsilon", "eps", "delta", "rho", "mu", "sigma", "scale", "sensitivity")
 _OF_ROWS = ("y", "Y", "y_train", "label", "labels", "target", "targets")
@@ -59,7 +62,7 @@ _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _MANY = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _ONE_AT_A_TIME = threading.RLock()  # of those that draw from what all threads share
 _blocks: list[None] = []  # that put back what is seeded in them
-_before: dict[Any, tuple[Callable[[Any], Any], Any]] = {}  # how, and to which state
+_before: dict[Any, Callable[[], Any]] = {}  # what puts back which
 
 
 def stream(seed: int, *key: int) -> Generator:
@@ -255,11 +258,16 @@ class FunctionMechanism:
             return self.function(data, rng, **self.given)
         if kind:
             kinds: Any = {"seed": int, "RandomState": np.random.RandomState}
+            kinds["OfTorch"] = lambda seed: (
+                sys.modules["torch"].Generator().manual_seed(seed)
+            )
             made = None if kind == "generator" else kinds.get(kind, random.Random)
             source = rng if made is None else made(draw_seed(rng))
             return self.function(data, **self.given, **{name: source})
-        with _seeded(rng, self):
-            return self.function(data, **self.given)
+        with _ONE_AT_A_TIME:
+            kept = _before if _blocks else {}
+            with seeded(rng, partial(draw_seed, rng), lambda: self._own, kept):
+                return self.function(data, **self.given)
 
     @staticmethod
     def of(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -327,8 +335,9 @@ def _randomness(
     rest = [each for each in parameters[1:] if each.name not in given]
     rest = [each for each in rest if type(each.default) is not ModuleType]  # seeded
     for each in rest:
-        named, hint = each.name in GENERATORS, str(each.annotation)
-        told = _HINTED.search(hint + str(type(each.default)) * named)
+        named = each.name in GENERATORS
+        hint = str(each.annotation) + str(type(each.default)) * named
+        told = _HINTED.search(hint := _OF_TORCH.sub("OfTorch", hint))
         if told and "Generator" not in hint and each.kind is not _POSITIONAL[0]:
             return each.name, told[0]
         if named or "Generator" in hint:
@@ -357,42 +366,18 @@ def put_back() -> Iterator[None]:
     The process may have more to draw from them, and whoever knows the seed of an audit
     would know that noise. Of blocks that overlap the last one to end does it.
     """
-    _blocks.append(None)
+    with _ONE_AT_A_TIME:
+        if not _blocks:
+            _before["NumPy"] = partial(np.random.set_state, np.random.get_state())  # noqa: NPY002
+            _before["Python"] = partial(random.setstate, random.getstate())
+            if "torch" in sys.modules:
+                (block := torch_kept()).__enter__()
+                _before["PyTorch"] = partial(block.__exit__, None, None, None)
+        _blocks.append(None)
     try:
         yield
     finally:
         with _ONE_AT_A_TIME:
             _blocks.pop()
             while _before and not _blocks:
-                put, state = _before.popitem()[1]
-                put(state)
-
-
-@contextmanager
-def _seeded(rng: Any, mechanism: FunctionMechanism) -> Iterator[None]:
-    """Seed whatever code draws from that is handed no generator, for the block."""
-    source: Any = np.random.bit_generator  # where generators without a seed take one
-    ordinary = not hasattr(rng, "of_seed")  # else a recorder stands for them itself
-    with _ONE_AT_A_TIME:
-        if ordinary and _blocks and not _before:
-            _before["NumPy"] = np.random.set_state, np.random.get_state()  # noqa: NPY002
-            _before["Python"] = random.setstate, random.getstate()
-        for each in mechanism._own if ordinary else ():
-            bits = each.bit_generator
-            if _blocks:
-                _before.setdefault(bits, (partial(setattr, bits, "state"), bits.state))
-            bits.state = type(bits)(draw_seed(rng)).state
-        np.random.seed(draw_seed(rng))  # noqa: NPY002
-        random.seed(draw_seed(rng))
-        kept = source.randbits, random.Random.seed, random.seed
-
-        def seed(self: random.Random, a: Any = None, version: int = 2) -> None:
-            kept[1](self, draw_seed(rng) if a is None else a, version)
-
-        if ordinary:
-            source.randbits = lambda bits: int.from_bytes(rng.bytes(bits // 8))
-            random.Random.seed, random.seed = seed, partial(seed, random._inst)  # type: ignore
-        try:
-            yield
-        finally:
-            source.randbits, random.Random.seed, random.seed = kept  # type: ignore
+                _before.popitem()[1]()

@@ -2,8 +2,9 @@ import pickle
 import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial, wraps
-from types import FunctionType, ModuleType
+from types import FunctionType, ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,10 +14,10 @@ from refusals import refuses
 import dpaudit
 from dpaudit import ApproxDP, MechanismError, Pair, PureDP
 from dpaudit.attacks import Identity
-from dpaudit.attributes import generators_of
 from dpaudit.audit import Run, audit, replay
 from dpaudit.audit.sampling.draws import Source, draw_one
 from dpaudit.object_pairs import ObjectPair
+from dpaudit.seeding import generators_of
 from dpaudit.streams import FunctionMechanism
 
 PAIR = Pair([0.0], [0.0, 3.0])
@@ -161,6 +162,12 @@ def by_python_without_a_seed(data):
     return float(data.sum()) + random.gauss(0, 1)
 
 
+def by_seeds_for_all(data, seed=None):
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+    return data.sum() + np.random.laplace()  # noqa: NPY002
+
+
 def hands_on(function):
     @wraps(function)
     def called(*args, **kwargs):
@@ -290,7 +297,8 @@ def states():
 
 
 @pytest.mark.parametrize(
-    "function", [by_numpy, by_python, by_its_module, by_signs, HOLDER]
+    "function",
+    [by_numpy, by_python, by_its_module, by_signs, HOLDER, by_seeds_for_all],
 )
 def test_generators_are_put_back_as_whoever_knows_the_seed_would_know_their_noise(
     function,
@@ -310,6 +318,66 @@ def test_generators_are_put_back_as_whoever_knows_the_seed_would_know_their_nois
     with pytest.raises(MechanismError, match="raises KeyError on both"):
         audit(fails, pair=PAIR, claim=PureDP(1.0))
     assert states() == before
+
+
+class Generator(random.Random):
+    def manual_seed(self, seed):
+        self.seed(seed)
+        return self
+
+
+def imitated():
+    """Return what stands for PyTorch: all draw from its one generator."""
+    torch, own = ModuleType("torch"), Generator()
+
+    @contextmanager
+    def fork_rng(devices):
+        state = own.getstate()
+        yield
+        own.setstate(state)
+
+    torch.random = SimpleNamespace(fork_rng=fork_rng)
+    torch.cuda = SimpleNamespace(is_initialized=lambda: False)
+    torch.get_rng_state, torch.manual_seed = own.getstate, own.seed
+    torch.default_generator, torch.Generator = own, Generator
+    torch.randn = lambda shape, generator=own: generator.gauss(0, 1)
+    return torch
+
+
+@pytest.fixture(params=["real", "imitated"])
+def torch(request, monkeypatch):
+    if request.param == "real":
+        return pytest.importorskip("torch")
+    monkeypatch.setitem(sys.modules, "torch", imitated())
+    Generator.__module__ = "torch"  # as hints say
+    return sys.modules["torch"]
+
+
+@pytest.mark.parametrize("way", range(5))
+def test_what_draws_from_pytorch_is_seeded_and_pytorch_put_back(torch, way):
+    def its_own(data):
+        return float(data.sum()) + float(torch.randn(()))
+
+    def by_seed(data, seed=None):
+        torch.manual_seed(seed)
+        return its_own(data)
+
+    def by_hint(data, noise: torch.Generator | None = None):
+        return float(data.sum()) + float(torch.randn((), generator=noise))
+
+    def by_text(data, noise: "torch.Generator"):
+        return by_hint(data, noise)
+
+    def by_default(data, rng=torch.Generator()):  # noqa: B008
+        return by_hint(data, rng)
+
+    function = (its_own, by_seed, by_hint, by_text, by_default)[way]
+    called = FunctionMechanism.of(function)
+    one, two, other = (called(PAIR.neighbour, default_rng(seed)) for seed in (1, 1, 2))
+    assert one == two != other
+    before = list(torch.get_rng_state())
+    assert audit(function, pair=PAIR, claim=PureDP(1.0)).refuted
+    assert list(torch.get_rng_state()) == before
 
 
 def test_replays_repeat_what_draws_from_a_generator_that_was_there():

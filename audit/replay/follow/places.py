@@ -41,7 +41,8 @@ def _file_of(module: str) -> str:
 
 
 # What may stand between the two.
-_BETWEEN = [_file_of("dpaudit.audit.sampling.draws"), _file_of("dpaudit.streams")]
+_BETWEEN = [*map(_file_of, ("dpaudit.audit.sampling.draws", "dpaudit.streams"))]
+_BETWEEN += [_file_of("dpaudit.seeding")]
 # What asks mechanisms, or what they release, for numbers.
 _ASKING = [_file_of("dpaudit.batches"), _file_of("dpaudit.outputs")]
 _LIBRARY = os.path.dirname(os.__file__)

@@ -111,6 +111,7 @@ def scaled_in_place(x, rng, by=2.0):
 
 EXPONENTIAL = torch.distributions.Exponential(1.0)
 RIGHT = {
+    "handed none": (lambda x: total(x) + torch.randn(2), *NORMAL),
     "like": (lambda x, rng: (s := total(x)) + torch.randn_like(s), *NORMAL),
     "generator": (
         lambda x, rng: total(x) + torch.randn(2, generator=seeded(rng)),
