@@ -265,13 +265,16 @@ def _output(given: Observation, like: Any) -> Any:
         array = np.array(named, dtype=np.asarray(like).dtype).reshape(given.shape)
         return array if isinstance(like, np.ndarray) else type(like)(array.tolist())
     array = np.asarray(like)
-    whole = array.dtype.kind not in "iub" or bool(np.isfinite(value).all())
-    numbers: Any = (value.astype(array.dtype) if whole else value).reshape(array.shape)
+    with np.errstate(invalid="ignore"):
+        numbers: Any = value.astype(array.dtype)
+    # A bound that noise is cut at may be an integer, and what is within it is none.
+    fits = array.dtype.kind not in "iub" or np.array_equal(numbers, value)
+    numbers = (numbers if fits else value).reshape(array.shape)
     if isinstance(like, np.ndarray):
         return numbers
     if isinstance(like, list | tuple):
         return type(like)(numbers.tolist())
-    return type(like)(numbers[()]) if whole else float(numbers)
+    return type(like)(numbers[()]) if fits else float(numbers)
 
 
 def invariant(**values: Any) -> None:

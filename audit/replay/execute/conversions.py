@@ -79,6 +79,13 @@ def like(real: type, made_by: Callable[..., Any], **more: Any) -> type:
         def __subclasscheck__(cls, kind: type) -> bool:
             return type.__subclasscheck__(real, kind)
 
+        # Where types are looked up in a table, as in ``T=float``.
+        def __eq__(cls, other: object) -> bool:
+            return other is cls or other is real
+
+        def __hash__(cls) -> int:
+            return hash(real)
+
     return StandIn(real.__name__, (real,), {"stands_for": real, **more})
 
 

@@ -210,18 +210,19 @@ def test_noise_that_is_converted_and_kept_is_told():
 
 
 def test_the_names_are_python_s_own_to_all_but_draws():
-    seen = []
+    letters, seen = {float: "f", int: "i", Exact: "e"}, []
 
     def checks(data, rng):
         noise = float(rng.laplace())
         held = isinstance(1.5, float), isinstance(True, int), issubclass(bool, int)
         dtypes = np.zeros(2, dtype=float).dtype, np.array([1.5]).astype(int).dtype
-        seen.append((held, dtypes, type(float("1")), int("ff", 16), float is not None))
+        named = letters[float] + letters[int] + letters[Exact] + "n" * (type(1) == int)
+        seen.append((held, dtypes, type(float("1")), int("ff", 16), named))
         return json.dumps({"n": len(data) + noise})
 
     assert replay(checks, pair=PAIR, claim=PureDP(1.0)).verdict == "NOT_REFUTED"
     assert set(seen) == {
-        ((True,) * 3, (np.dtype("f8"), np.dtype("i8")), builtins.float, 255, True)
+        ((True,) * 3, (np.dtype("f8"), np.dtype("i8")), builtins.float, 255, "fien")
     }
     assert "float" not in globals()
     assert "int" not in globals()

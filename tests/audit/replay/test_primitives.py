@@ -489,6 +489,16 @@ def test_an_argument_that_is_written_over_has_the_noise_that_is_given_back(retur
     assert result.loss == pytest.approx(1.0)
 
 
+def test_bounds_that_are_integers_take_no_digits_of_what_is_within_them():
+    @primitive("laplace", value="x", scale=1.0, lower=0, upper=3)
+    def cut(x):
+        return max(0, min(3, x + OWN.laplace()))
+
+    for _ in range(5):
+        result = judged(lambda x, rng: cut(float(len(x) - 2)), sees="transcript")
+        assert (str(result.verdict), result.findings) == ("NOT_REFUTED", ())
+
+
 @pytest.mark.parametrize("more", [[0.0], np.ones(1)], ids=["list", "array"])
 def test_a_primitive_that_changes_an_argument_otherwise_is_not_followed(more):
     @primitive("laplace", value="x", scale=1.0)
