@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from types import CellType, FunctionType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator, RandomState  # the real ones, in an execution too
@@ -89,8 +89,15 @@ def _seeds(real: Any, rng: RecordingGenerator, entropy: Any = None, **more: Any)
 class Legacy:
     """What `numpy.random.RandomState` and `random.Random` do, by a recorder."""
 
+    of_numpy: ClassVar[RandomState] = np.random.mtrand._rand  # its global generator
+
     def __init__(self, rng: RecordingGenerator, real: Any) -> None:
         self._rng, self._real = rng, real
+
+    @staticmethod
+    def standing(recorder: Callable[[], RecordingGenerator]) -> "Legacy":
+        """Return what stands for NumPy's: which recorder may change by a seed."""
+        return _Global(recorder)
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:  # so that it is an instance
@@ -103,12 +110,26 @@ class Legacy:
         if name.startswith("__"):
             raise AttributeError(name)
         if name.endswith("state"):
-            put = name.startswith("set")
-            return partial(Position.put if put else Position, self._rng)
+            made: Any = Position.put if name.startswith("set") else Position
+            return lambda *state, **how: made(self._rng, *state)
         ours = (_PYTHON if self._real is _REAL else _LEGACY).get(name)
         if ours is None and self._real is _REAL and name in _PYTHON_COINS:
             ours = _python_coin(name)
         return getattr(self._rng, name) if ours is None else partial(ours, self._rng)
+
+
+class _Global(Legacy):
+    """What NumPy's global generator does, by the recorder that stands for it now."""
+
+    def __init__(self, recorder: Callable[[], RecordingGenerator]) -> None:
+        self._recorder, self._real = recorder, RandomState
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_rng":
+            return self._recorder()
+        if name.startswith("_"):
+            return getattr(Legacy.of_numpy, name)  # which NumPy's own functions ask for
+        return np.random.seed if name == "seed" else super().__getattr__(name)
 
 
 def _choices(
@@ -247,7 +268,7 @@ def standing(
         if id(value) not in made:
             seed = _seed_of(value)
             given = _is_given(seed, [each for each, _ in found])
-            given &= value is not np.random.mtrand._rand  # as laws of SciPy hold it
+            given &= value is not Legacy.of_numpy  # as laws of SciPy hold it
             why = _COPIED if seeds[seed] > 1 else _SEEDED if given else ""
             why = why.format(place[1])
             made[id(value)] = _recorder(value, rng, _FIRST + len(made), why)
@@ -341,7 +362,7 @@ def _before(value: Any) -> RecordingGenerator | None:
 
     Only one that the code itself made, without a seed.
     """
-    made = value._rng if type(value) is Legacy else value
+    made = value._rng if issubclass(type(value), Legacy) else value
     kept = type(made) is RecordingGenerator and made.tape.closed
     return made if kept and made._streams.is_made else None
 

@@ -74,7 +74,7 @@ def patched(
         replaced = _made.get(follows)
         if replaced is None or not replaced.in_place:
             replaced = _made[follows] = _Replacements(follows)
-        generators = [random._inst, np.random.mtrand._rand]
+        generators = [random._inst, Legacy.of_numpy]
         with ForeignGenerators(generators) as watch:
             try:
                 system = system_of(tape, rng, variant, replaced.owners)
@@ -104,6 +104,7 @@ class _Replacements:
         self.rng: Any = None
         self.tasks = itertools.count()
         self._follows = follows
+        self._global = Legacy.standing(partial(self.of, np.random))
         self._of: dict[Any, RecordingGenerator] = {}
         self._tables = tables() if follows else ()
         # Where it stands, its name, what stands there, and what shall stand there.
@@ -160,11 +161,11 @@ class _Replacements:
         """
         if self.tape is None or not self.tape.check_thread():
             return state, None
-        if state is np.random or state is np.random.mtrand._rand:
-            state = Legacy(self.of(np.random), np.random.mtrand.RandomState)
+        if state is np.random or state is Legacy.of_numpy:
+            state = self._global
         elif isinstance(state, int | np.integer):
             state = np.random.RandomState(state)
-        rng = state._rng if type(state) is Legacy else state
+        rng = state._rng if issubclass(type(state), Legacy) else state
         return state, rng if type(rng) is RecordingGenerator else None
 
     def state_of(self, owner: Any, name: str, *args: Any) -> Any:
@@ -201,6 +202,7 @@ class _Replacements:
                 name,
                 _for_this_thread(self, None if made else owner, function, real),
             )
+        yield np.random.mtrand, "_rand", self._global
         for owner in (np.random, random):
             for name in _STATES:
                 yield owner, name, _state(self, owner, name)
@@ -229,7 +231,9 @@ def _for_this_thread(
 
 def _state(now: _Replacements, owner: Any, name: str) -> Callable[..., Any]:
     """Return a function of the state of a global generator."""
-    real: Any = getattr(owner, name, None)
+    # NumPy's own function asks for the global generator, for which another stands.
+    holder = Legacy.of_numpy if owner is np.random else owner
+    real: Any = getattr(holder, name, None)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         tape = now.tape

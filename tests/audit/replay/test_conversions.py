@@ -2,6 +2,7 @@
 
 import bisect
 import builtins
+import copy
 import decimal
 import json
 import math
@@ -13,6 +14,7 @@ from fractions import Fraction as Exact
 import numpy as np
 import pytest
 from scipy import special, stats
+from sklearn.utils import check_random_state
 
 from dpaudit import Pair, PureDP
 from dpaudit.audit import replay
@@ -61,6 +63,23 @@ def as_they_end(data, rng):
     return counts(data) + np.array(found)
 
 
+def by_state(data, rng):
+    """A draw of the global generator, which is seeded, and whose state is put back."""
+    np.random.seed(rng.integers(2**31))  # noqa: NPY002
+    state = check_random_state(check_random_state(None))
+    kept = state.get_state(legacy=False)
+    state.laplace()
+    state.set_state(kept)
+    return len(data) + float(state.laplace())
+
+
+def of_a_copy(data, rng):
+    """The draw of a copy, and of what it is a copy of: one draw of noise."""
+    state = np.random.mtrand._rand
+    copied = copy.deepcopy(state)
+    return len(data) + copied.laplace(), len(data) + state.laplace()
+
+
 NOISE = {
     "quantiles": lambda data, rng: len(data) + stats.laplace.ppf(rng.random()),
     "of a frozen law": lambda data, rng: (
@@ -96,6 +115,7 @@ NOISE = {
     "decimal": lambda data, rng: decimal.Decimal(len(data)) - Decimal(rng.laplace()),
     "a text": lambda data, rng: Decimal(str(rng.laplace())) + len(data),
     "a text that is a float": lambda data, rng: len(data) + float(repr(rng.laplace())),
+    **{"scikit-learn's way to NumPy's own": by_state, "of a copy": of_a_copy},
 }
 CHOICES = {
     "bisect": lambda data, rng: bisect.bisect(chances(data).cumsum(), rng.random()),
@@ -210,19 +230,19 @@ def test_noise_that_is_converted_and_kept_is_told():
 
 
 def test_the_names_are_python_s_own_to_all_but_draws():
-    letters, seen = {float: "f", int: "i", Exact: "e"}, []
+    letters, seen = {float: "f", int: "i", Exact: "e", complex: "c"}, []
 
     def checks(data, rng):
         noise = float(rng.laplace())
         held = isinstance(1.5, float), isinstance(True, int), issubclass(bool, int)
         dtypes = np.zeros(2, dtype=float).dtype, np.array([1.5]).astype(int).dtype
-        named = letters[float] + letters[int] + letters[Exact] + "n" * (type(1) == int)
+        named = letters[float] + letters[int] + letters[Exact] + letters[complex]
         seen.append((held, dtypes, type(float("1")), int("ff", 16), named))
         return json.dumps({"n": len(data) + noise})
 
     assert replay(checks, pair=PAIR, claim=PureDP(1.0)).verdict == "NOT_REFUTED"
     assert set(seen) == {
-        ((True,) * 3, (np.dtype("f8"), np.dtype("i8")), builtins.float, 255, "fien")
+        ((True,) * 3, (np.dtype("f8"), np.dtype("i8")), builtins.float, 255, "fiec")
     }
     assert "float" not in globals()
     assert "int" not in globals()
