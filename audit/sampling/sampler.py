@@ -79,12 +79,11 @@ _KEPT = (
     "the mechanism keeps noise that its first call drew, or what it computed there (in "
     "a cache, an attribute, or a name of its module): its releases are not independent"
 )
-_OTHER = "; a hint rng: random.Random, or numpy.random.RandomState, asks for another"
+_OTHER = "; a hint rng: random.Random, or rng: jax.Array, asks for another"
 _SHARED = (
     "releases of one batched draw resemble each other more than those of another one: "
     "they share noise, so that they are fewer independent releases than they seem"
 )
-
 
 _KEEPING: dict[int, Callable[[], Any]] = {}  # of what this process has seen keep noise
 
@@ -294,6 +293,7 @@ class Sampler:
             if raised_by_signal(error):
                 raise
             lacks = isinstance(getattr(error, "obj", None), np.random.Generator)
+            lacks |= "PRNG key" in str(error)  # as JAX has it
             with suppress(Exception):  # an error may fail to say what it is
                 return f" ({error}{_OTHER * lacks})" if str(error) else ""
         return ""

@@ -8,7 +8,7 @@ make one takes longer than many a release: so it is made only if it is asked for
 than the words that begin the stream.
 
 An audit calls ``function(data, rng)`` with a stream. A function as people write it may
-as well take a generator by a name or a hint, or a seed, or neither, and draw from
+as well take a generator by a name or a hint, a key of JAX or a seed, or draw from
 `numpy.random`, `random`, PyTorch, or a generator that it, its object or its module
 makes without a seed: these are seeded for every release, from the generator of the
 audit, so that releases are independent and come out again. A seed whose default is a
@@ -55,7 +55,9 @@ _WORDS = 4  # of 64 bits, which begin a stream of PCG64
 _PCG64: Any = PCG64
 _HINTED = re.compile(r"\b(RandomState|(?:System)?Random|OfTorch)\b")
 _OF_TORCH = re.compile(r"\btorch[\w.]*\.Generator\b")
+_OF_JAX = re.compile(r"\bjax\b|\bPRNGKey\b")
 _SEEDS = ("seed", "random_state", "random_seed")
+_KEYS = ("key", "rng_key", "prng_key", "random_key")  # of JAX, where it is loaded
 _PRIVACY = ("epsilon", "eps", "delta", "rho", "mu", "sigma", "scale", "sensitivity")
 _OF_ROWS = ("y", "Y", "y_train", "label", "labels", "target", "targets")
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -261,6 +263,7 @@ class FunctionMechanism:
             kinds["OfTorch"] = lambda seed: (
                 sys.modules["torch"].Generator().manual_seed(seed)
             )
+            kinds["OfJAX"] = lambda seed: sys.modules["jax"].random.PRNGKey(seed)
             made = None if kind == "generator" else kinds.get(kind, random.Random)
             source = rng if made is None else made(draw_seed(rng))
             return self.function(data, **self.given, **{name: source})
@@ -338,14 +341,17 @@ def _randomness(
         named = each.name in GENERATORS
         hint = str(each.annotation) + str(type(each.default)) * named
         told = _HINTED.search(hint := _OF_TORCH.sub("OfTorch", hint))
+        if named and _OF_JAX.search(str(each.annotation)):
+            return each.name, "OfJAX"
         if told and "Generator" not in hint and each.kind is not _POSITIONAL[0]:
             return each.name, told[0]
         if named or "Generator" in hint:
             beside = each is parameters[1] and each.kind in _POSITIONAL
             return each.name, "second" if beside else "generator"
+    keys = _KEYS if "jax" in sys.modules else ()
     for each in rest:
-        if each.name in _SEEDS and each.default in (None, Parameter.empty):
-            return each.name, "seed"
+        if each.name in (*_SEEDS, *keys) and (each.default is None or _is_needed(each)):
+            return each.name, "OfJAX" if each.name in keys else "seed"
     needed = [each for each in rest if _is_needed(each)]
     if any(each.kind is Parameter.VAR_POSITIONAL for each in rest[:1]):
         return "", "second"

@@ -263,6 +263,33 @@ def test_what_asks_a_generator_for_more_is_told_of_hints(where):
         audit(rolled, claim=PureDP(1.0), relation="add-remove", **where)
 
 
+def test_keys_of_jax_are_made_of_the_generator(monkeypatch):
+    jax = ModuleType("jax")
+    jax.Array = type("Array", (), {})
+    jax.random = SimpleNamespace(PRNGKey=lambda seed: ("a key", default_rng(seed)))
+    monkeypatch.setitem(sys.modules, "jax", jax)
+
+    def by_key(data, key):
+        return data.sum() + key[1].laplace()
+
+    def by_keyword(data, *, rng_key=None):
+        return by_key(data, rng_key)
+
+    def by_hint(data, rng: "jax.Array"):
+        return by_key(data, rng)
+
+    for function in map(FunctionMechanism.of, (by_key, by_keyword, by_hint)):
+        one, two, other = (function(PAIR.data, default_rng(s)) for s in (1, 1, 2))
+        assert one == two != other
+    constant = jax.random.PRNGKey(0)
+    of_a_default = FunctionMechanism.of(lambda data, key=constant: key is constant)
+    assert of_a_default(PAIR.data, default_rng(0))
+    beside = FunctionMechanism.of(lambda data, rng, key=None: (rng, key))
+    assert beside(PAIR.data, PAIR) == (PAIR, None)
+    monkeypatch.delitem(sys.modules, "jax")
+    assert FunctionMechanism.of(lambda data, key: key)([], PAIR) is PAIR  # as ever
+
+
 def test_a_function_may_write_into_its_rows():
     def clipped(data, rng):
         for place in range(len(data)):

@@ -153,6 +153,8 @@ def _made_of(value: Any) -> Any:
         return tuple(map(_made_of, value))
     if hasattr(value, "__opendp_dict__"):
         return _made_by(value)
+    if hasattr(value, "origin"):  # a type, or a metric of one
+        return str(value)
     return repr(value) if isinstance(value, str | int | float | None) else id(value)
 
 

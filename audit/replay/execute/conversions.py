@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.audit.replay.declare.held import HeldArray
 from dpaudit.audit.replay.follow.derived import derived
 from dpaudit.audit.replay.follow.directions import directed, norm
 from dpaudit.audit.replay.follow.places import is_code
@@ -227,18 +228,20 @@ def _waits(value: Any) -> bool:
 def _float(value: Any = 0.0, /) -> Any:
     if type(value) is Text:
         return value.number()
-    if isinstance_tracked(value) and value.size == 1 and _waits(value):
-        return value.reshape(())
+    held = value.held if issubclass(type(value), HeldArray) else value
+    if isinstance_tracked(held) and held.size == 1 and _waits(held):
+        return held.reshape(())
     return float(value)
 
 
 def _int(*args: Any, **kwargs: Any) -> Any:
     value, *more = args or (0,)
-    if isinstance_tracked(value) and value.size == 1 and _waits(value):
-        value = value.reshape(())
-        if value.on_lattice() or value.is_whole():
-            return value
-        made = derived("trunc", value)
+    held = value.held if issubclass(type(value), HeldArray) else value
+    if isinstance_tracked(held) and held.size == 1 and _waits(held):
+        held = held.reshape(())
+        if held.on_lattice() or held.is_whole():
+            return held
+        made = derived("trunc", held)
         if made is not NotImplemented:
             return made
     return int(value, *more, **kwargs)

@@ -128,6 +128,19 @@ def of_numpy(x, rng):
     return x.sum() + np.asarray(random.laplace(key_of(rng), (1,)))
 
 
+def as_floats(x, rng):
+    return x.sum() + np.array([float(e) for e in random.laplace(key_of(rng), (1,))])
+
+
+def as_integers(x, rng):
+    one, two = random.geometric(key_of(rng), 1 - np.exp(-1.0), (2,))
+    return len(x) + int(one) - int(two)
+
+
+def by_a_key(x, key):
+    return total(x) + random.laplace(key)
+
+
 def by_uniform(x, rng):
     u = random.uniform(key_of(rng), minval=-0.5, maxval=0.5)
     return total(x) - jnp.sign(u) * jnp.log1p(-2 * jnp.abs(u))
@@ -194,7 +207,8 @@ RIGHT = {
     each.__name__: (each, *PURE)
     for each in (
         *(laplace, of_numpy, by_uniform, difference, signed, by_gumbel),
-        *(by_categorical, averaged, rng_beside, by_entropy),
+        *(by_categorical, averaged, rng_beside, by_entropy, as_floats, as_integers),
+        by_a_key,
     )
 }
 RIGHT |= {

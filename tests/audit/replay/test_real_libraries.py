@@ -197,3 +197,26 @@ def test_a_count_and_a_sum_of_opendp():
     result = judged(noisy, ADDED)
     assert [f.kind for f in result.findings] == ["scale"]
     assert "test_real_libraries.py" in result.findings[0].where
+
+
+@opendp
+def test_types_are_named_within_a_function_and_metrics_made_anew():
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+
+    def counts(x, rng, scale=1.0):
+        rows = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+        counted = rows >> dp.t.then_count_by_categories([0, 1])
+        return (counted >> dp.m.then_laplace(scale))([*map(round, x[:, 0])])
+
+    def count(x, rng):
+        space = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+        return (space >> dp.m.then_laplace(1.0))(len(x))
+
+    for mechanism in (counts, count):
+        result = judged(mechanism, ADDED)
+        assert (str(result.verdict), result.findings) == ("NOT_REFUTED", ())
+        assert result.loss == pytest.approx(1.0)
+    two = judged(partial(counts, scale=0.5), ADDED)
+    assert two.findings[0].kind == "distance"

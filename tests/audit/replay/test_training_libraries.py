@@ -111,6 +111,7 @@ MODULES = {
         "disable_jit": disable_jit,
         "random": SimpleNamespace(key_data=np.asarray),
         "tree": SimpleNamespace(map=tree_map),
+        "Array": type("Array", (), {}),  # for which SciPy looks
     },
     "jax_privacy": {},
     "jax_privacy.noise_addition": {"_iid_normal_noise": iid_normal_noise},
