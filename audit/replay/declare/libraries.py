@@ -27,8 +27,6 @@ from dpaudit.errors import InputError
 __all__ = ["declared_libraries", "loaded_libraries", "register", "replaced"]
 
 _TRAINING = frozenset({"jax_privacy", "opacus"})  # libraries that train
-# Methods of a class of C, which the class under it may have for a while.
-_INHERITED = ("normal_", "uniform_", "exponential_")
 _MOST_ROWS = 2_000  # of lists whose insertions and deletions are counted
 
 
@@ -345,7 +343,8 @@ def replaced(several: Iterable[tuple[str, Callable[[Any], Any]]]) -> Iterator[No
                 continue
             owner, name = _owner(path)
             own = vars(owner).get(name) if owner is not None else None
-            inherited = own is None and name in _INHERITED
+            # Methods of a class of C, which the class under it may have for a while.
+            inherited = own is None and path.startswith("torch.Tensor.")
             real = getattr(owner, name, None) if inherited else own
             new = replacement(real) if callable(real) else None
             if new is not None:

@@ -305,8 +305,11 @@ DRAWN_TENSORS: dict[str, Callable[..., Any]] = {
     "torch.normal": _normal,
     "torch.distributions.distribution.Distribution.sample": _sample,
     **{
-        f"torch.distributions.{name.lower()}.{name}.{method}": _sample
-        for name in (*_LAWS, "Gamma")
+        f"torch.distributions.{path}.{method}": _sample
+        for path in (
+            *(f"{name.lower()}.{name}" for name in (*_LAWS, "Gamma")),
+            "transformed_distribution.TransformedDistribution",
+        )
         for method in ("sample", "rsample")
     },
     "torch.Tensor.normal_": _filled(

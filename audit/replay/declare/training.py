@@ -251,8 +251,12 @@ _STAND_INS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     ),
 )
 
-_DRAWING = [f"torch.{name}" for name in ("randint", "randperm", "bernoulli", "poisson")]
-"""Functions of libraries that draw, and whose draws are not followed."""
+_DRAWING = """
+    randint randint_like randperm bernoulli poisson binomial multinomial
+    Tensor.multinomial Tensor.bernoulli Tensor.bernoulli_ Tensor.cauchy_
+    Tensor.geometric_ Tensor.log_normal_
+"""
+"""Functions of PyTorch that draw, and whose draws are not followed."""
 
 _FOLLOWED: tuple[tuple[str, str, Any, Any], ...] = (
     ("torch", "default_generator", TensorDraws, DRAWN_TENSORS),
@@ -262,7 +266,7 @@ _FOLLOWED: tuple[tuple[str, str, Any, Any], ...] = (
 
 _HEADS = {
     path.partition(".")[0]
-    for path in (*dict(_STAND_INS), *_DRAWING, *DRAWN_TENSORS, *DRAWN_ARRAYS)
+    for path in (*dict(_STAND_INS), *DRAWN_TENSORS, *DRAWN_ARRAYS)
 }
 
 
@@ -280,7 +284,8 @@ def _told(rng: Any, path: str, real: Any) -> Callable[..., Any]:
 def training_libraries(rng: Any) -> Iterator[None]:
     """Replace noise and batches of all libraries that are loaded, for the block."""
     stand_ins = ((path, partial(_stand_in, rng, draws)) for path, draws in _STAND_INS)
-    told = ((path, partial(_told, rng, path)) for path in _DRAWING)
+    drawing = [f"torch.{name}" for name in _DRAWING.split()]
+    told = ((path, partial(_told, rng, path)) for path in drawing)
     every: list[Any] = [*stand_ins, *told] if _HEADS & sys.modules.keys() else []
     with ExitStack() as stack:
         if "jax_privacy" in sys.modules and "jax" in sys.modules:

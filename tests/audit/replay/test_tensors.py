@@ -9,18 +9,23 @@ from replay_cases import line_of
 
 from dpaudit import GaussianDP, Pair, PureDP
 from dpaudit.audit.replay import replay
+from dpaudit.audit.replay.execute.executor import execute
 
 torch = pytest.importorskip("torch")
 
 ROWS = Pair([[0.6, 0.8]], [[0.6, 0.8], [0.0, 1.0]])
 MANY = Pair([0.7] * 800, [0.7] * 800 + [1.0])
 NORMAL, PURE = (ROWS, GaussianDP(1.0)), (MANY, PureDP(1.0))
-Laplace = torch.distributions.Laplace
+Laplace, Gumbel = torch.distributions.Laplace, torch.distributions.Gumbel
 grad, vmap = torch.func.grad, torch.func.vmap
 
 
 def total(x):
     return torch.tensor(x, dtype=torch.float32).sum(dim=0)
+
+
+def halves(x):
+    return torch.stack([total(x) / 2, 280.5 - total(x) / 2])
 
 
 def seeded(rng):
@@ -136,6 +141,10 @@ RIGHT = {
         lambda x, rng: total(x) + EXPONENTIAL.sample() - EXPONENTIAL.sample(),
         *PURE,
     ),
+    "largest": (
+        lambda x, rng: torch.argmax(halves(x) + Gumbel(0.0, 1.0).sample((2,))),
+        *PURE,
+    ),
     "in place": (scaled_in_place, *NORMAL),
     "of NumPy": (lambda x, rng: np.asarray(total(x) + torch.randn(2)), *NORMAL),
     "gradient": (by_gradient, *NORMAL),
@@ -164,6 +173,12 @@ WRONG = {
         *NORMAL,
     ),
     "fixed seed": (by_fixed_seed, *NORMAL),
+}
+NOTED = {
+    "multinomial": lambda x: torch.multinomial(torch.softmax(total(x), 0), 1),
+    "cauchy_": lambda x: total(x) + torch.empty(2).cauchy_(),
+    "randint": lambda x: total(x) + torch.randint(0, 9, (2,)),
+    "bernoulli_": lambda x: total(x) * torch.empty(2).bernoulli_(0.5),
 }
 HIDDEN = {
     "state": again_by_state,
@@ -209,8 +224,16 @@ def test_noise_that_may_be_elsewhere_is_not_followed(name):
     assert result.verdict == "NOT_FOLLOWED"
 
 
+@pytest.mark.parametrize("name", NOTED)
+def test_what_draws_and_is_not_followed_is_named(name):
+    (note, *_) = execute(NOTED[name], ROWS.data, 0).tape.outside
+    assert note.why.endswith(f".{name} draws, which is not followed")
+
+
 def test_pytorch_is_after_an_execution_what_it_was():
-    before = {name: vars(torch.Tensor).get(name) for name in ("normal_", "grad")}
+    before = {
+        name: vars(torch.Tensor).get(name) for name in ("normal_", "cauchy_", "grad")
+    }
     state, draw = torch.get_rng_state(), torch.randn
     replay(RIGHT["seeded"][0], pair=ROWS, claim=GaussianDP(1.0))
     now = {name: vars(torch.Tensor).get(name) for name in before}
