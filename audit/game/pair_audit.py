@@ -226,7 +226,8 @@ class PairAudit:
             allowed = (
                 "; releases must be numbers, texts, numeric arrays, or lists, "
                 "dictionaries or public attributes of these (a table with texts: its "
-                "to_dict(); an object with private attributes: its vars())"
+                "to_dict(); a model of PyTorch: its state_dict(); an object with "
+                "private attributes: its vars())"
             )
             raise MechanismError(
                 f"the mechanism {failure} on both datasets, every time"

@@ -1,4 +1,4 @@
-"""What an object holds, where its attributes are all of it.
+"""What an object holds, where its attributes are all of it, or it is a tensor.
 
 A dataclass is its fields, and an ordinary object its attributes: there is nothing in it
 that these do not say, if
@@ -15,15 +15,18 @@ said of them. What a class holds is not looked at.
 """
 
 import dataclasses
+import sys
 from collections.abc import AsyncIterator, Awaitable, Coroutine
 from enum import Enum
 from numbers import Number
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from dpaudit.errors import MechanismError
 
-__all__ = ["attributes_of"]
+__all__ = ["array_of_tensor", "attributes_of"]
 
 _OWN = "__reduce__", "__reduce_ex__", "__getstate__", "__getattribute__"
 
@@ -69,6 +72,19 @@ def attributes_of(value: Any) -> dict[str, Any] | None:
         return None  # an entry, or a number, besides
     both = state if isinstance(state, tuple) else (state, None)
     return _public({name: part[name] for part in both if part for name in part})
+
+
+def array_of_tensor(value: Any) -> Any:
+    """Return the entries of a tensor of PyTorch that NumPy does not take as it is.
+
+    It has a gradient, or a short type, or is on a device. Of anything else, and where
+    it holds more than its entries (which of them are zero), it is an array of objects.
+    """
+    kind = getattr(sys.modules.get("torch"), "Tensor", ())
+    if not isinstance(value, kind) or str(value.layout) != "torch.strided":
+        return np.empty(0, object)
+    value = value.detach().cpu().resolve_conj().resolve_neg()
+    return np.asarray(value.double() if value.is_floating_point() else value)
 
 
 def check_awaited(value: object) -> None:

@@ -46,7 +46,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpaudit.arrays import Array, Release
-from dpaudit.attributes import attributes_of, check_awaited
+from dpaudit.attributes import array_of_tensor, attributes_of, check_awaited
 from dpaudit.errors import MechanismError
 from dpaudit.printable import ADDRESS
 
@@ -223,7 +223,7 @@ def _array(value: Any, leading: int) -> _Tree | None:
     try:
         array = np.asarray(value)
     except Exception:  # ragged, or its __array__ raises
-        return None
+        array = array_of_tensor(value)
     match array.dtype.kind:
         case "b" | "i" | "u" | "f":
             # A copy, in one order: BLAS rounds by it, and it does not survive a

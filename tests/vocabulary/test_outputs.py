@@ -1,5 +1,7 @@
 import decimal
 import fractions
+import sys
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -22,6 +24,33 @@ class Unspeakable:
         raise RuntimeError("no words")
 
     __str__ = __repr__
+
+
+class Tensor:
+    """What NumPy does not take of PyTorch."""
+
+    layout = "torch.strided"
+
+    def __init__(self, numbers):
+        self._numbers = numbers
+
+    def __array__(self, *arguments, **options):
+        raise RuntimeError("Use tensor.detach().numpy() instead.")
+
+    def detach(self):
+        return self
+
+    cpu = resolve_conj = resolve_neg = detach
+
+    def is_floating_point(self):
+        return True
+
+    def double(self):
+        return np.array(self._numbers)
+
+
+class Sparse(Tensor):
+    layout = "torch.sparse_coo"
 
 
 FIELDS = np.array([(1, 2.5)], dtype=[("count", "i4"), ("sum", "f8")])[0]
@@ -229,3 +258,17 @@ def test_a_distance_is_the_largest_difference_and_numbers_are_copies():
     assert repr(first) != repr(second)
     assert read({first: 1.0}).layout == read({second: 1.0}).layout
     assert read({" at 0x1": 1.0}).layout != read({" at 0x2": 1.0}).layout
+
+
+def test_tensors_that_numpy_does_not_take_are_read(monkeypatch):
+    torch = ModuleType("torch")
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    torch.Tensor = Tensor
+    output = read({"w": Tensor([1.0, 2.0]), "b": [Tensor(3.0)]})
+    assert output.layout == "shapes {w: (2,), b: [()]}"
+    assert {key: each.tolist() for key, each in output.numbers.items()} == {
+        "w": [1.0, 2.0],
+        "b.0": 3.0,
+    }
+    assert read(Sparse([1.0])).layout == "returns Sparse"
+    assert read_stack(Tensor([[1.0], [2.0]])).numbers.tolist() == [[1.0], [2.0]]

@@ -20,8 +20,8 @@ _LOOP = (
     "that is truncated)"
 )
 _NUMBERS = (
-    "return its numbers and texts (vars of an object, isoformat of a date, tolist of "
-    "an array)"
+    "return its numbers and texts (vars of an object, state_dict of a model, isoformat "
+    "of a date, tolist of an array)"
 )
 _SETTLE = "draw more of them (budget=)"
 _HIDDEN = (

@@ -8,6 +8,7 @@ import pytest
 from replay_cases import line_of
 
 from dpaudit import GaussianDP, Pair, PureDP
+from dpaudit.audit import audit
 from dpaudit.audit.replay import replay
 from dpaudit.audit.replay.execute.executor import execute
 
@@ -222,6 +223,33 @@ def test_a_fault_beside_gradients_of_rows_is_refuted_at_its_line():
 def test_noise_that_may_be_elsewhere_is_not_followed(name):
     result = replay(HIDDEN[name], pair=ROWS, claim=GaussianDP(9.0), budget=2)
     assert result.verdict == "NOT_FOLLOWED"
+
+
+def kept_by(x, scale, made_of):
+    layer = torch.nn.Linear(2, 1)
+    with torch.no_grad():
+        layer.weight.copy_(total(x) + scale * torch.randn(2))
+        layer.bias.zero_()
+    return made_of(layer)
+
+
+@pytest.mark.parametrize(
+    "made_of",
+    [
+        lambda layer: layer.weight,
+        lambda layer: [*layer.parameters()],
+        lambda layer: dict(layer.named_parameters()),
+        lambda layer: torch.nn.utils.parameters_to_vector(layer.parameters()),
+        lambda layer: layer.weight.bfloat16(),
+    ],
+)
+def test_released_tensors_may_have_gradients_and_any_precision(made_of):
+    # Null: the claim is true at scale 1. False-alarm probability 1e-3 each; seeded.
+    for ask in (audit, replay):
+        for scale, verdict in ((1.0, "NOT_REFUTED"), (0.1, "REFUTED")):
+            mechanism = partial(kept_by, scale=scale, made_of=made_of)
+            result = ask(mechanism, pair=ROWS, claim=GaussianDP(1.01), budget=200)
+            assert result.verdict == verdict
 
 
 @pytest.mark.parametrize("name", NOTED)

@@ -108,7 +108,6 @@ class UniformSampler:
 
 MODULES = {
     "jax": {
-        "Array": type("Array", (), {}),  # SciPy asks for it
         "disable_jit": disable_jit,
         "random": SimpleNamespace(key_data=np.asarray),
         "tree": SimpleNamespace(map=tree_map),
