@@ -121,12 +121,13 @@ def _epsilons(sides: Sides, thresholds: Any, alpha: float, delta: float) -> Arra
     missed, false = error_limits(sides, thresholds, alpha)
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.log(1 - missed - delta) - np.log(false)
-    return np.nan_to_num(np.maximum(found, 0), nan=0.0)
+    return np.nan_to_num(found, nan=-np.inf)
 
 
 def _bonferroni(sides: Sides, delta: float, rng: np.random.Generator) -> float:
     thresholds = roc_hull(*sides)
-    return float(_epsilons(sides, thresholds, ALPHA / len(thresholds), delta).max())
+    found = _epsilons(sides, thresholds, ALPHA / len(thresholds), delta)
+    return max(0.0, float(found.max()))
 
 
 def _split(sides: Sides, delta: float, rng: np.random.Generator) -> float:
@@ -137,7 +138,7 @@ def _split(sides: Sides, delta: float, rng: np.random.Generator) -> float:
     )
     thresholds = roc_hull(*first)
     best = np.argmax(_epsilons(first, thresholds, ALPHA, delta))
-    return float(_epsilons(second, thresholds[best], ALPHA, delta)[0])
+    return max(0.0, float(_epsilons(second, thresholds[best], ALPHA, delta)[0]))
 
 
 def _gaussian_bound(

@@ -5,6 +5,7 @@ it would accuse one.
 """
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -80,17 +81,30 @@ def test_a_lost_sign_makes_a_bound_of_nothing():
     assert set(above) >= set(PEER_BOUNDS)
 
 
-def test_methods_are_those_of_the_library():
+@pytest.mark.parametrize("alpha", [1e-6, 0.05, 0.3])
+@pytest.mark.parametrize("case", ["none", "clear", "ties", "apart", "equal"])
+def test_methods_are_those_of_the_library(monkeypatch, case, alpha):
     auditing = pytest.importorskip("jax_privacy.auditing")
-    for seed, law in enumerate(
-        (LAWS["gaussian, epsilon 1"], LAWS["gaussian, epsilon 4"])
-    ):
-        sides = law.draw(stream(seed))
+    monkeypatch.setattr(peer_bounds, "ALPHA", alpha)
+    for n, delta in ((2, 0.1), (5, 1e-5), (6, 1e-5), (7, 0.1), (1000, 1e-5)):
+        monkeypatch.setattr(peer_bounds, "SCORES", n)
+        one, two = rng(n).standard_normal((2, n))
+        if case == "ties":
+            one, two = rng(n).integers(0, [[4], [3]], (2, n)).astype(float)
+        one, two = one + {"clear": 2.0, "apart": 90.0}.get(case, 0.0), two
+        sides = (one, two) if case != "equal" else (0 * one, 0 * two)
         theirs = auditing.CanaryScoreAuditor(*sides)
-        ours = PEER_BOUNDS["jax_privacy, Bonferroni"](sides, law.delta, stream(0))
-        assert ours == pytest.approx(theirs.epsilon_clopper_pearson(0.05, law.delta))
-        ours = GAUSSIAN_BOUNDS["jax_privacy, GDP"](sides, law.delta, stream(0))
-        assert ours == pytest.approx(theirs.epsilon_from_gdp(0.05, law.delta), abs=1e-4)
+        split = auditing.Split(seed=7)
+        for method, bound in (
+            (PEER_BOUNDS["jax_privacy, Bonferroni"], theirs.epsilon_clopper_pearson),
+            (
+                PEER_BOUNDS["jax_privacy, split"],
+                partial(theirs.epsilon_clopper_pearson, threshold_strategy=split),
+            ),
+            (GAUSSIAN_BOUNDS["jax_privacy, GDP"], theirs.epsilon_from_gdp),
+        ):
+            found = min(method(sides, delta, rng(7)), 100.0)  # which theirs is at most
+            assert found == pytest.approx(float(bound(alpha, delta)), abs=1e-4)
 
 
 @pytest.mark.parametrize("name", PEER_BOUNDS | GAUSSIAN_BOUNDS)
