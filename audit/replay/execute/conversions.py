@@ -16,7 +16,7 @@ import math
 import statistics
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial, reduce
@@ -320,28 +320,44 @@ _CONVERSIONS: dict[str, Any] = {
 
 
 @contextmanager
-def named(mechanism: Any, *, follows: bool) -> Iterator[None]:
-    """Define the names in the module of a mechanism for the block."""
-    space = _space_of(mechanism) if follows else None
+def named(
+    mechanism: Any, *, follows: bool
+) -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Define the names in the module of a mechanism for the block.
+
+    Yielded is what makes blocks in it in which they are Python's own again.
+    """
+    space: Any = _space_of(mechanism) if follows else None
     if space is None:
-        yield
+        yield nullcontext
         return
     ours = {name: each for name, each in _CONVERSIONS.items() if name not in space}
     exact = {
-        name: (real, _EXACT[real])
+        name: real
         for name, real in space.items()
         if isinstance(real, type) and real in _EXACT
     }
-    try:
-        space.update(ours, **{name: each for name, (_, each) in exact.items()})
-        yield
-    finally:
+    ours |= {name: _EXACT[real] for name, real in exact.items()}
+
+    def put_back() -> None:
         for name, each in ours.items():
             if space.get(name) is each:
                 del space[name]
-        for name, (real, each) in exact.items():
-            if space.get(name) is each:
-                space[name] = real
+                space.update({name: exact[name]} if name in exact else {})
+
+    @contextmanager
+    def plainly() -> Iterator[None]:
+        put_back()
+        try:
+            yield
+        finally:
+            space.update(ours)
+
+    try:
+        space.update(ours)
+        yield plainly
+    finally:
+        put_back()
 
 
 def _space_of(mechanism: Any) -> dict[str, Any] | None:

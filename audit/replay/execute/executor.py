@@ -19,7 +19,6 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.declare.libraries import declared_libraries, loaded_libraries
 from dpaudit.audit.replay.declare.primitives import recording
 from dpaudit.audit.replay.declare.training import training_libraries
-from dpaudit.audit.replay.execute.conversions import named
 from dpaudit.audit.replay.execute.generators import standing
 from dpaudit.audit.replay.execute.patches import patched
 from dpaudit.audit.replay.execute.reader import Reader
@@ -247,9 +246,10 @@ def execute(
         elif not follows:
             watching = watching_returns()
         with (
-            patched(tape, rng, follows=follows, variant=variant) as functions,
+            patched(
+                mechanism, tape, rng, follows=follows, variant=variant
+            ) as functions,
             standing(mechanism, rng, functions),
-            named(mechanism, follows=follows),
             declared_libraries(),
             training_libraries(rng),
             recording(tape),

@@ -3,7 +3,8 @@
 - ``np.array``, ``np.asarray`` and the like, which cannot be overloaded, keep the noise
   of lists; ``np.zeros``, ``empty``, ``ones`` and ``full``,
   called by the code under audit itself, give arrays that noise can be written into.
-- Tasks of a ``ThreadPoolExecutor`` are executed one after the other, at once.
+- Tasks of a ``ThreadPoolExecutor`` are executed one after the other, at once
+  (`dpaudit.audit.replay.execute.pools`).
 - Functions of ``numpy.random`` and ``random``, and generators made without a seed, draw
   from the recorder.
 - What forks, or seeds a global generator with a number of its own, is noted on the
@@ -12,22 +13,28 @@
 
 import itertools
 import os
-import queue
 import random
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from operator import is_
-from types import CodeType, FrameType, FunctionType, MethodType
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
-from dpaudit.audit.replay.execute.conversions import conversions, drawn_by_name, like
+from dpaudit.audit.replay.declare.libraries import replaced
+from dpaudit.audit.replay.execute.conversions import (
+    conversions,
+    drawn_by_name,
+    like,
+    named,
+)
 from dpaudit.audit.replay.execute.generators import Legacy, drawing_functions
+from dpaudit.audit.replay.execute.pools import at_once
 from dpaudit.audit.replay.execute.system import system_of
 from dpaudit.audit.replay.follow.foreign import ForeignGenerators
 from dpaudit.audit.replay.follow.frames import noise_of, tables
@@ -37,7 +44,7 @@ from dpaudit.audit.replay.follow.linear import ScipyTransforms
 from dpaudit.audit.replay.follow.places import called_by_name, is_code
 from dpaudit.audit.replay.follow.streams import Position
 from dpaudit.audit.replay.follow.tape import Tape
-from dpaudit.audit.replay.follow.tracked import Tracked, has_noise
+from dpaudit.audit.replay.follow.tracked import Tracked, has_noise, looked_at_within
 
 __all__ = ["patched"]
 
@@ -50,10 +57,6 @@ _NEVER_NOISY = frozenset({np.ndarray, float, int, bool, str, np.float64})
 
 _KINDS = (np.dtype(np.float64), np.dtype(np.complex128))
 
-_WAITED_FOR = (
-    *(queue.Queue, queue.SimpleQueue, threading.Event, threading.Condition),
-    *(threading.Barrier, threading.Semaphore, type(threading.Lock()), Future),
-)
 _BY_NAME = "a global generator is used that was imported by name"
 
 _ONE_AT_A_TIME = threading.RLock()  # so that what is put back is what there was
@@ -61,7 +64,12 @@ _ONE_AT_A_TIME = threading.RLock()  # so that what is put back is what there was
 
 @contextmanager
 def patched(
-    tape: Tape, rng: RecordingGenerator, *, follows: bool, variant: int = 0
+    mechanism: Any,
+    tape: Tape,
+    rng: RecordingGenerator,
+    *,
+    follows: bool,
+    variant: int = 0,
 ) -> Iterator[dict[int, Any]]:
     """Replace functions for the block, and put them back after any exit.
 
@@ -71,15 +79,21 @@ def patched(
     from scipy import fft  # loaded by who executes alone
 
     with _ONE_AT_A_TIME:
-        replaced = _made.get(follows)
-        if replaced is None or not replaced.in_place:
-            replaced = _made[follows] = _Replacements(follows)
+        now = _made.get(follows)
+        if now is None or not now.in_place:
+            now = _made[follows] = _Replacements(follows)
         generators = [random._inst, Legacy.of_numpy]
         with ForeignGenerators(generators) as watch:
             try:
-                system = system_of(tape, rng, variant, replaced.owners)
-                with system, replaced.put(tape, rng), fft.set_backend(ScipyTransforms):
-                    yield replaced.global_functions
+                system = system_of(tape, rng, variant, now.owners)
+                with (
+                    system,
+                    now.put(tape, rng),
+                    fft.set_backend(ScipyTransforms),
+                    named(mechanism, follows=follows) as plainly,
+                    replaced((e, partial(_compiled, now, plainly)) for e in _COMPILES),
+                ):
+                    yield now.global_functions
             finally:
                 if watch.used():
                     tape.cannot_follow(_BY_NAME)
@@ -136,16 +150,31 @@ class _Replacements:
         """Replace functions for an execution, and make all as it was after it."""
         self.tape, self.rng, self.tasks = tape, rng, itertools.count()
         try:
-            for owner, name, _, ours in self._every:
-                setattr(owner, name, ours)
+            self._put()
             yield
         finally:
-            there = [get(name) for get, name in self._there]
-            for (owner, name, real, ours), now in zip(self._every, there, strict=True):
-                if now is ours:  # what else is there will be told
-                    setattr(owner, name, real)
+            self._put_back()
             self.tape = self.rng = None
             self._of.clear()
+
+    @contextmanager
+    def plainly(self) -> Iterator[None]:
+        """Let all be as it was for a block within an execution."""
+        self._put_back()
+        try:
+            yield
+        finally:
+            self._put()
+
+    def _put(self) -> None:
+        for owner, name, _, ours in self._every:
+            setattr(owner, name, ours)
+
+    def _put_back(self) -> None:
+        there = [get(name) for get, name in self._there]
+        for (owner, name, real, ours), now in zip(self._every, there, strict=True):
+            if now is ours:  # what else is there will be told
+                setattr(owner, name, real)
 
     def of(self, owner: Any) -> RecordingGenerator:
         """Return the recorder that stands for the global generator of a module."""
@@ -206,13 +235,32 @@ class _Replacements:
         for owner in (np.random, random):
             for name in _STATES:
                 yield owner, name, _state(self, owner, name)
-        yield ThreadPoolExecutor, "submit", _at_once(self, ThreadPoolExecutor.submit)
+        yield ThreadPoolExecutor, "submit", at_once(self, ThreadPoolExecutor.submit)
         for owner, names in _LOSING.items():
             for name in names:
                 yield owner, name, _losing(self, owner, name)
 
 
 _made: dict[bool, _Replacements] = {}
+_COMPILES = (  # of Numba, which reads names and functions as it compiles
+    "numba.core.dispatcher._DispatcherBase._compile_for_args",
+    "numba.np.ufunc.dufunc.DUFunc._compile_for_args",
+)
+
+
+def _compiled(now: _Replacements, plainly: Any, real: Any) -> Callable[..., Any]:
+    """Return what compiles for arguments of new types, with nothing replaced.
+
+    Of noise it gets ordinary numbers: compiled code looks at it.
+    """
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if any(map(has_noise, (*args, *kwargs.values()))):
+            return self(*map(looked_at_within, args), **looked_at_within(kwargs))
+        with now.plainly(), plainly():
+            return real(self, *args, **kwargs)
+
+    return call
 
 
 def _for_this_thread(
@@ -250,70 +298,6 @@ def _state(now: _Replacements, owner: Any, name: str) -> Callable[..., Any]:
         return real(*args, **kwargs)
 
     return call
-
-
-class _Done(Future[Any]):
-    """The result of a task; sets of them are in the order in which they were made.
-
-    Their order by address in memory would be noise that is not recorded.
-    """
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self._number = number
-
-    def __hash__(self) -> int:
-        return self._number
-
-
-def _may_wait(parts: list[Any]) -> bool:
-    """Say whether a function or an argument has what may be waited for, where one sees.
-
-    It is in cells, in globals that code names, in what a function is a method, or a
-    part, of; and in the functions that are found there.
-    """
-    seen: set[int] = set()
-    for part in parts:  # which grow
-        if isinstance(part, _WAITED_FOR):
-            return True
-        if id(part) in seen:
-            continue
-        seen.add(id(part))
-        if isinstance(part, partial):
-            parts += [part.func, *part.args, *part.keywords.values()]
-        elif isinstance(part, MethodType):
-            parts += [part.__func__, *getattr(part.__self__, "__dict__", {}).values()]
-        elif isinstance(part, FunctionType):
-            cells = part.__closure__ or ()
-            parts += [getattr(cell, "cell_contents", None) for cell in cells]
-            codes = [part.__code__]
-            for code in codes:
-                parts += [part.__globals__.get(name) for name in code.co_names]
-                codes += [c for c in code.co_consts if isinstance(c, CodeType)]
-    return False
-
-
-def _at_once(now: _Replacements, real: Any) -> Callable[..., Any]:
-    """Return a pool's ``submit`` that executes each task before it returns.
-
-    So tasks draw one after the other, in the mechanism's own thread. Tasks that may
-    wait for others, by what they are handed, are left to threads.
-    """
-
-    def submit(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
-        tape = now.tape
-        if tape is None or not tape.is_mine or getattr(self, "_initializer", None):
-            return real(self, fn, *args, **kwargs)
-        if _may_wait([fn, *args, *kwargs.values()]):
-            return real(self, fn, *args, **kwargs)
-        made = _Done(next(now.tasks))
-        try:
-            made.set_result(fn(*args, **kwargs))
-        except Exception as error:
-            made.set_exception(error)
-        return made
-
-    return submit
 
 
 def _losing(now: _Replacements, owner: Any, name: str) -> Callable[..., Any]:

@@ -53,7 +53,7 @@ _BY_THEMSELVES = ("LOAD_GLOBAL", "LOAD_NAME")
 _LOADS = ("LOAD_METHOD", "LOAD_ATTR", *_BY_THEMSELVES)
 # Libraries of tables, and that train: where noise is added is the line that calls them.
 _TRAINING = "jax", "jaxlib", "optax", "jax_privacy", "torch", "opacus"
-_CALLED = frozenset({"pandas", "polars", "sklearn", *_TRAINING})
+_CALLED = frozenset({"pandas", "polars", "sklearn", "numba", "llvmlite", *_TRAINING})
 _NUMERIC = (os.path.dirname(np.__file__), os.path.dirname(scipy.__file__))
 
 

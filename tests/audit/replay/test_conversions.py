@@ -6,10 +6,12 @@ import copy
 import decimal
 import json
 import math
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from decimal import Decimal
 from fractions import Fraction as Exact
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from sklearn.utils import check_random_state
 
 from dpaudit import Pair, PureDP
 from dpaudit.audit import replay
+from dpaudit.audit.replay.follow import places
 
 PAIR = Pair([[0.2], [0.4], [0.9]], [[0.2], [0.4], [0.9], [1.0]])
 P = 1 - math.exp(-1)
@@ -227,6 +230,47 @@ def test_noise_that_is_converted_and_kept_is_told():
 
     assert exact(keeps, 1.001)[0] == "NOT_FOLLOWED"
     assert exact(keeps_one_of_them, 1.001)[0] == "NOT_FOLLOWED"
+
+
+class Dispatcher:
+    """What Numba's looks like: it compiles for arguments of new types."""
+
+    def __init__(self, function):
+        self.function, self.known = function, set()
+
+    def __call__(self, *args):
+        if not {*map(type, args)} <= self.known:
+            self._compile_for_args(*args)
+        return self.function(*args)
+
+    def _compile_for_args(self, *args):
+        assert float is builtins.float
+        assert np.random.laplace is LAPLACE
+        assert {*map(type, args)} <= {builtins.float, np.float64, np.ndarray}
+        self.known |= {*map(type, args)}
+
+
+LAPLACE = np.random.laplace
+
+
+def test_what_compiles_finds_names_and_functions_as_they_are(monkeypatch):
+    core = ModuleType("numba.core.dispatcher")
+    core._DispatcherBase = Dispatcher
+    for name in ("numba", "numba.core", core.__name__):
+        monkeypatch.setitem(sys.modules, name, core)
+    whole = Dispatcher(lambda numbers: numbers.sum())
+
+    def noisy(data, rng):
+        return whole(np.clip(data, 0, 1)) + float(rng.laplace())
+
+    def rounded(data, rng):
+        return Dispatcher(np.round)(noisy(data, rng))
+
+    assert exact(noisy, 1.001)[0] == exact(rounded, 1.001)[0] == "NOT_REFUTED"
+    assert exact(noisy, 0.5) == ("REFUTED", True)
+    assert Dispatcher._compile_for_args.__name__ == "_compile_for_args"  # put back
+    # Nor is it ended at a limit of time, which would leave it half done.
+    assert places._kind("/lib/site-packages/numba/core/compiler.py") == "own"
 
 
 def test_the_names_are_python_s_own_to_all_but_draws():

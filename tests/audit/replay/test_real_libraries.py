@@ -14,9 +14,9 @@ from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit.replay import replay
 from dpaudit.audit.replay.declare import libraries
 
-diffprivlib, opendp = (
+diffprivlib, opendp, numba = (
     pytest.mark.skipif(find_spec(each) is None, reason=f"{each} is not installed")
-    for each in ("diffprivlib", "opendp")
+    for each in ("diffprivlib", "opendp", "numba")
 )
 CLAIM = PureDP(1.0)
 X = np.random.default_rng(5).uniform(0, 1, (20, 2))
@@ -197,6 +197,25 @@ def test_a_count_and_a_sum_of_opendp():
     result = judged(noisy, ADDED)
     assert [f.kind for f in result.findings] == ["scale"]
     assert "test_real_libraries.py" in result.findings[0].where
+
+
+@numba
+def test_compiled_sums_are_followed_beside_noise():
+    from numba import njit
+
+    @njit
+    def clipped(x):
+        total = 0.0
+        for value in x:
+            total += min(max(value, 0.0), float(1))
+        return total
+
+    def noisy(x, rng, divided=False):
+        return (clipped(x[:, 0]) + rng.laplace()) / (len(x) if divided else 1)
+
+    result = judged(noisy, ADDED)
+    assert (str(result.verdict), result.findings) == ("NOT_REFUTED", ())
+    assert judged(partial(noisy, divided=True), ADDED).proof
 
 
 @opendp
