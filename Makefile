@@ -11,6 +11,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Other libraries want an older scikit-learn, so they live in an environment of their own.
 OTHERS := .venv-third-party
+OLDEST := .venv-oldest
 
 # What `make report` and `make bench-audit` compute: --help of either command lists the
 # profiles.
@@ -21,7 +22,7 @@ WORKERS ?= auto
 # Without bytecode, each process compiles all that it imports: four seconds of them.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help .venv test test-all tables lint types audit report browser first-contact extras image docs bench bench-audit third-party mutants portability constraints clean
+.PHONY: help .venv test test-all tables lint types audit report browser first-contact extras image docs bench bench-audit third-party oldest mutants portability constraints clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' \
@@ -53,9 +54,9 @@ $(BIN)/python:
 	exit 1
 
 # The workers already fill the cores: BLAS threads on top would only fight over them.
-test test-all audit extras third-party: export OPENBLAS_NUM_THREADS := 1
-test test-all audit extras third-party: export OMP_NUM_THREADS := 1
-test test-all audit extras third-party: export MKL_NUM_THREADS := 1
+test test-all audit extras third-party oldest: export OPENBLAS_NUM_THREADS := 1
+test test-all audit extras third-party oldest: export OMP_NUM_THREADS := 1
+test test-all audit extras third-party oldest: export MKL_NUM_THREADS := 1
 
 # In stretches, so that what the tests of a file share is made once and not in every
 # process; who is done takes from who is not.
@@ -152,6 +153,20 @@ $(OTHERS)/.installed: pyproject.toml constraints-third-party.txt | $(BIN)/python
 		--editable '.[test,opendp,diffprivlib,jax-privacy,tour]'
 	@touch $@
 
+# Their warnings of what newer versions of others will not have are none of ours.
+oldest: $(OLDEST)/.installed ## the tests with the oldest versions that pyproject.toml allows
+	$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist worksteal \
+		-W ignore::DeprecationWarning --ignore tests/project
+
+$(OLDEST)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m venv --clear $(OLDEST)
+	for set in dependencies test; do \
+		sed -n "/^$$set = \[/,/^\]/s/.*\"\(.*\)>=\(.*\)\".*/\1==\2/p" pyproject.toml; \
+	done > $(OLDEST)/oldest.txt
+	$(OLDEST)/bin/python -m pip --disable-pip-version-check install --quiet \
+		--constraint $(OLDEST)/oldest.txt --editable '.[test]'
+	@touch $@
+
 # asv makes environments of its own for the committed state; they get the same versions.
 # What is imported is compiled then; compiling all takes twenty seconds.
 bench: export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
@@ -177,6 +192,6 @@ constraints: | $(BIN)/python ## pin the newest versions that pyproject.toml allo
 	rm -r build/constraints
 
 clean: ## remove everything that make created
-	rm -rf $(VENV) $(OTHERS) build docs/api dist .asv *.egg-info
+	rm -rf $(VENV) $(OTHERS) $(OLDEST) build docs/api dist .asv *.egg-info
 	rm -rf .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -r {} +

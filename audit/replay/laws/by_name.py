@@ -308,7 +308,8 @@ def _table(law: Any) -> Lattice | None:
     middle = float(law.median())
     low, high = max(start, middle - MOST_STEPS / 4), min(end, middle + MOST_STEPS / 4)
     k = np.arange(low, high + 1)
-    log = np.asarray(law.logpmf(k))
+    with np.errstate(divide="ignore"):  # some laws of SciPy warn of log 0
+        log = np.asarray(law.logpmf(k))
     some = np.flatnonzero(log > _LEAST)
     if not len(some) or np.isnan(log).any():
         return None

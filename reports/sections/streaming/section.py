@@ -111,6 +111,8 @@ def _rate(
     if key != "sampling":
         formula = fit_power_law(grouped(fitted, against, "formula")).exponent
     last = table[table[against] == table[against].max()]
+    # Of no number pandas 2 has no median without a warning.
+    error, noise = (float(last[n].dropna().median()) for n in ("error", "noise_error"))
     return Rate(
         key=key,
         mechanism=table["mechanism"].iloc[0],
@@ -118,7 +120,7 @@ def _rate(
         fit=fit_power_law(grouped(fitted, against, column)),
         target=(target, target + above),
         formula=formula,
-        parts=(float(last["error"].median()), float(last["noise_error"].median())),
+        parts=(error, noise),
         limit=limit,
     )
 

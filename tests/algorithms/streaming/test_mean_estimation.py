@@ -122,10 +122,9 @@ def test_in_doubles_the_sum_moves_by_no_more_than_its_sensitivity(
     tail = MeanEstimation.calibrated(1.0, 1e-2).tail
     width, reach = float(tail.width(eigenvalue)), float(tail.size(eigenvalue, n, d))
     rows = width * (location + generator.random((n, d)))
-    other = rows.copy()
+    edges, other = np.floor(rows[-1:] / width) * width, rows.copy()
     other[0] = replacement
     rows[0] = -replacement
-    edges = np.floor(rows[-1:] / width) * width
     # Windows are 2 L wide, L = 2^53 over n, rounded to a power of two.
     steps = 2.0 ** np.floor(53 - np.log2(n))
     one, two = (_totals(DEFAULT_TAIL, each, edges, reach) for each in (rows, other))
