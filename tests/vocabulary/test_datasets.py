@@ -328,7 +328,8 @@ def test_what_was_named_does_not_fall_through(
         ({"flip": 1}, "is not the published file"),
         ({"head": "@RELATION mnist\n"}, "cannot be read: it has no @data line"),
         ({"head": "@DATA\n0,0\n"}, "cannot be read: the number of columns"),
-        ({"head": "@DATA\n0,0,0,256,1\n"}, "cannot be read: could not convert"),
+        # NumPy before 2.1 reads 256 as a byte: then it is another file.
+        ({"head": "@DATA\n0,0,0,256,1\n"}, "could not convert|not the published"),
     ],
 )
 def test_a_damaged_openml_cache_is_diagnosed(tiny_mnist, isolated, options, message):

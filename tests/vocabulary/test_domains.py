@@ -37,7 +37,7 @@ def test_rows_are_legal(domain, seed, scale):
     row = domain.random_row(rng=rng)
     np.testing.assert_array_equal(domain.random_row(rng=stream(seed)), row)
     extremes = domain.extremes()
-    assert 2 <= len(extremes) <= 6 + 3 * domain.nonfinite
+    assert 2 <= len(extremes) <= 9 + 3 * domain.nonfinite
     assert len({extreme.tobytes() for extreme in extremes}) == len(extremes)
     rows = [row, domain.project(100 * rng.standard_normal(domain.shape)), *extremes]
     rows += [domain.nearby(each, scale, rng=rng) for each in (row, *extremes)]
