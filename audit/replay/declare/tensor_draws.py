@@ -31,6 +31,7 @@ from dpaudit.audit.replay.declare.tensors import (
 )
 from dpaudit.audit.replay.follow.outside import note_outside
 from dpaudit.audit.replay.follow.places import is_code
+from dpaudit.audit.replay.follow.tracked import isinstance_tracked
 
 __all__ = ["DRAWN_TENSORS", "TensorDraws"]
 
@@ -64,9 +65,10 @@ class TensorDraws:
         try:
             for name, slot in slots.items():
                 setattr(kind, name, _slot(slot, name))
+            kind._of_noisy = staticmethod(_of_noisy)
             yield
         finally:
-            for name in slots:
+            for name in (*slots, "_of_noisy"):
                 delattr(kind, name)
             if loaded_torch().initial_seed() != self._start:
                 loaded_torch().set_rng_state(self._before)
@@ -132,6 +134,14 @@ class TensorDraws:
         made = draw(recorder, shape)
         note_rounding(made, [], loaded_torch().finfo(dtype).eps)
         return as_tensor(made, dtype)
+
+
+def _of_noisy(made: Any, parts: tuple[Any, ...]) -> Any:
+    """Return what NumPy made of tensors and numbers with noise, as a tensor."""
+    arrays = any(isinstance_tracked(each) and each.ndim for each in parts)
+    dtype = loaded_torch().float64 if arrays else dtype_of(list(parts))
+    note_rounding(made, [], loaded_torch().finfo(dtype).eps)
+    return as_tensor(made, dtype)
 
 
 def _slot(slot: Any, name: str) -> Any:

@@ -36,6 +36,7 @@ from dpaudit.audit.replay.declare.array_draws import DRAWN_ARRAYS, ArrayDraws
 from dpaudit.audit.replay.declare.declarations import gaussian
 from dpaudit.audit.replay.declare.libraries import replaced
 from dpaudit.audit.replay.declare.tensor_draws import DRAWN_TENSORS, TensorDraws
+from dpaudit.audit.replay.declare.tensor_making import MAKING
 from dpaudit.audit.replay.declare.tensors import TRANSFORMS, on_ordinary
 from dpaudit.audit.replay.follow.outside import note_outside
 
@@ -287,6 +288,7 @@ def training_libraries(rng: Any) -> Iterator[None]:
     drawing = [f"torch.{name}" for name in _DRAWING.split()]
     told = ((path, partial(_told, rng, path)) for path in drawing)
     every: list[Any] = [*stand_ins, *told] if _HEADS & sys.modules.keys() else []
+    torch: Any = sys.modules.get("torch")
     with ExitStack() as stack:
         if "jax_privacy" in sys.modules and "jax" in sys.modules:
             stack.enter_context(sys.modules["jax"].disable_jit())
@@ -298,5 +300,6 @@ def training_libraries(rng: Any) -> Iterator[None]:
                 every += [(path, partial(draws.draws, path)) for path in paths]
                 stack.enter_context(draws.kept())
         every += [(path, on_ordinary) for path in TRANSFORMS]
+        every += MAKING.items() if hasattr(torch, "default_generator") else ()
         stack.enter_context(replaced(every))
         yield

@@ -37,7 +37,11 @@ class Arithmetic(NDArrayOperatorsMixin):
     def __array_ufunc__(
         self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
     ) -> Any:
-        return Arithmetic.ufunc(ufunc, method, inputs, kwargs)
+        made = Arithmetic.ufunc(ufunc, method, inputs, kwargs)
+        for each in inputs:  # an array of another library makes one of its own of them
+            if (of_noisy := getattr(type(each), "_of_noisy", None)) is not None:
+                return of_noisy(made, inputs)
+        return made
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         mine: Any = self

@@ -1,7 +1,9 @@
 """Noise that code draws with PyTorch, where it is installed, in tensors of data."""
 
 from collections import OrderedDict
+from copy import deepcopy
 from functools import partial
+from io import BytesIO
 
 import numpy as np
 import pytest
@@ -115,6 +117,11 @@ def scaled_in_place(x, rng, by=2.0):
     return total(x) + z * by
 
 
+def symmetric(x, rng, scale=1.0):
+    rows, e = torch.tensor(x, dtype=torch.float32), scale * torch.randn(2, 2)
+    return rows.T @ rows + e.triu() + e.triu(1).mT  # fault
+
+
 EXPONENTIAL = torch.distributions.Exponential(1.0)
 RIGHT = {
     "handed none": (lambda x: total(x) + torch.randn(2), *NORMAL),
@@ -146,6 +153,24 @@ RIGHT = {
         lambda x, rng: torch.argmax(halves(x) + Gumbel(0.0, 1.0).sample((2,))),
         *PURE,
     ),
+    "triangle": (symmetric, *NORMAL),
+    "parameter": (
+        lambda x, rng: torch.nn.Parameter(total(x) + torch.randn(2)).detach(),
+        *NORMAL,
+    ),
+    "NumPy's": (lambda x, rng: total(x) + rng.normal(size=2), *NORMAL),
+    "NumPy's, each": (
+        lambda x, rng: torch.stack([each + rng.normal() for each in total(x)]),
+        *NORMAL,
+    ),
+    "NumPy's, as tensor": (
+        lambda x, rng: total(x) + torch.as_tensor(rng.normal(size=2)).float(),
+        *NORMAL,
+    ),
+    "NumPy's, listed": (
+        lambda x, rng: torch.tensor([each + rng.normal() for each in x.sum(axis=0)]),
+        *NORMAL,
+    ),
     "in place": (scaled_in_place, *NORMAL),
     "of NumPy": (lambda x, rng: np.asarray(total(x) + torch.randn(2)), *NORMAL),
     "gradient": (by_gradient, *NORMAL),
@@ -174,6 +199,7 @@ WRONG = {
         *NORMAL,
     ),
     "fixed seed": (by_fixed_seed, *NORMAL),
+    "triangle": (partial(symmetric, scale=0.9), *NORMAL),
 }
 NOTED = {
     "multinomial": lambda x: torch.multinomial(torch.softmax(total(x), 0), 1),
@@ -193,6 +219,7 @@ HIDDEN = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:__array_wrap__ must")
 @pytest.mark.parametrize("name", RIGHT)
 def test_noise_of_tensors_is_followed(name):
     # Null: the claim is true. False-alarm probability 1e-3 each; seeded.
@@ -223,6 +250,42 @@ def test_a_fault_beside_gradients_of_rows_is_refuted_at_its_line():
 def test_noise_that_may_be_elsewhere_is_not_followed(name):
     result = replay(HIDDEN[name], pair=ROWS, claim=GaussianDP(9.0), budget=2)
     assert result.verdict == "NOT_FOLLOWED"
+
+
+SAID = {
+    # Compiled code that took what says that it is a tensor for one would crash.
+    "tensor": lambda z: torch.tensor(z),
+    "class": lambda z: torch.Tensor(z),
+    "new": lambda z: torch.zeros(1).new_tensor(z),
+    "full": lambda z: torch.full((2,), z[0]),
+    "text": lambda z: f"{z[0]:.3f} {z}",
+    "equal": lambda z: ((z == z), z != 0, 2**z, z // 2, +z),
+    "joined": lambda z: torch.hstack([z, torch.tensor([3, 1])]),
+    "parts": lambda z: [each.roll(1) for each in z.split(1)],
+    "places": lambda z: z.index_select(0, torch.tensor([1, 1, 0])),
+    "zeros": lambda z: torch.block_diag(torch.diag(z), z.expand(2, 2).tril()),
+    "copied": deepcopy,
+    "saved": lambda z: torch.save(z, BytesIO()),
+    "model": lambda z: torch.nn.utils.parameters_to_vector([torch.nn.Parameter(z)]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:To copy construct")
+@pytest.mark.parametrize("name", SAID)
+def test_tensors_with_noise_go_where_ordinary_ones_do(name):
+    def mechanism(x, rng):
+        return SAID[name](total(x) + torch.randn(2))
+
+    trace = execute(mechanism, ROWS.data, 0)
+    assert not trace.raises
+    assert trace.agrees(trace.plainly(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("make", [torch.tensor, torch.Tensor, torch.scalar_tensor])
+def test_compiled_code_is_told_that_a_noisy_tensor_is_none(make):
+    """As it would read memory, under a name that nothing replaces."""
+    trace = execute(lambda x, rng: make(total(x) + torch.randn(2)), ROWS.data, 0)
+    assert trace.raises or trace.tape.observations
 
 
 def kept_by(x, scale, made_of):
