@@ -301,7 +301,7 @@ def loaded_libraries() -> frozenset[str]:
     return frozenset(sys.modules.keys() & (_HEADS | yours))
 
 
-def declared_libraries() -> AbstractContextManager[None]:
+def declared_libraries() -> AbstractContextManager[Any]:
     """Declare the primitives of all libraries that are loaded, for the block."""
     every = (_OURS | _yours).items() if loaded_libraries() else ()
     return replaced((path, partial(_wrapped, path, each)) for path, each in every)
@@ -328,8 +328,12 @@ def _wrapped(path: str, declaration: Declaration, real: Any) -> Any:
 
 
 @contextmanager
-def replaced(several: Iterable[tuple[str, Callable[[Any], Any]]]) -> Iterator[None]:
+def replaced(
+    several: Iterable[tuple[str, Callable[[Any], Any]]],
+) -> Iterator[dict[int, Any]]:
     """Replace what stands at some paths for the block.
+
+    Yielded is what replaces each, by its `id`.
 
     Parameters
     ----------
@@ -337,6 +341,7 @@ def replaced(several: Iterable[tuple[str, Callable[[Any], Any]]]) -> Iterator[No
         Paths, and functions from an object there to the one that replaces it, None if
         none does. An object that is not loaded, or not callable, stays as it is.
     """
+    made: dict[int, Any] = {}
     with ExitStack() as stack:
         for path, replacement in several:
             if path.partition(".")[0] not in sys.modules:
@@ -353,7 +358,8 @@ def replaced(several: Iterable[tuple[str, Callable[[Any], Any]]]) -> Iterator[No
                     stack.callback(delattr, owner, name)
                 else:
                     stack.callback(setattr, owner, name, real)
-        yield
+                made[id(real)] = new
+        yield made
 
 
 def _owner(path: str) -> tuple[Any, str]:

@@ -282,8 +282,11 @@ def _told(rng: Any, path: str, real: Any) -> Callable[..., Any]:
 
 
 @contextmanager
-def training_libraries(rng: Any) -> Iterator[None]:
-    """Replace noise and batches of all libraries that are loaded, for the block."""
+def training_libraries(rng: Any) -> Iterator[dict[int, Any]]:
+    """Replace noise and batches of all libraries that are loaded, for the block.
+
+    Yielded is what replaces each function, by its `id`.
+    """
     stand_ins = ((path, partial(_stand_in, rng, draws)) for path, draws in _STAND_INS)
     drawing = [f"torch.{name}" for name in _DRAWING.split()]
     told = ((path, partial(_told, rng, path)) for path in drawing)
@@ -301,5 +304,4 @@ def training_libraries(rng: Any) -> Iterator[None]:
                 stack.enter_context(draws.kept())
         every += [(path, on_ordinary) for path in TRANSFORMS]
         every += MAKING.items() if hasattr(torch, "default_generator") else ()
-        stack.enter_context(replaced(every))
-        yield
+        yield stack.enter_context(replaced(every))

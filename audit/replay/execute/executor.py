@@ -249,9 +249,9 @@ def execute(
             patched(
                 mechanism, tape, rng, follows=follows, variant=variant
             ) as functions,
-            standing(mechanism, rng, functions),
             declared_libraries(),
-            training_libraries(rng),
+            training_libraries(rng) as drawing,
+            standing(mechanism, rng, {**functions, **drawing}),
             recording(tape),
             watching as returned,
             tape.running(),

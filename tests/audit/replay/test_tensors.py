@@ -16,6 +16,7 @@ from dpaudit.audit.replay.execute.executor import execute
 
 torch = pytest.importorskip("torch")
 
+noise = torch.randn
 ROWS = Pair([[0.6, 0.8]], [[0.6, 0.8], [0.0, 1.0]])
 MANY = Pair([0.7] * 800, [0.7] * 800 + [1.0])
 NORMAL, PURE = (ROWS, GaussianDP(1.0)), (MANY, PureDP(1.0))
@@ -124,6 +125,7 @@ def symmetric(x, rng, scale=1.0):
 
 EXPONENTIAL = torch.distributions.Exponential(1.0)
 RIGHT = {
+    "by name": (lambda x, rng: total(x) + noise(2), *NORMAL),
     "handed none": (lambda x: total(x) + torch.randn(2), *NORMAL),
     "like": (lambda x, rng: (s := total(x)) + torch.randn_like(s), *NORMAL),
     "generator": (
@@ -284,7 +286,8 @@ def test_tensors_with_noise_go_where_ordinary_ones_do(name):
 @pytest.mark.parametrize("make", [torch.tensor, torch.Tensor, torch.scalar_tensor])
 def test_compiled_code_is_told_that_a_noisy_tensor_is_none(make):
     """As it would read memory, under a name that nothing replaces."""
-    trace = execute(lambda x, rng: make(total(x) + torch.randn(2)), ROWS.data, 0)
+    hidden = [make]
+    trace = execute(lambda x, rng: hidden[0](total(x) + torch.randn(2)), ROWS.data, 0)
     assert trace.raises or trace.tape.observations
 
 

@@ -268,6 +268,19 @@ def noise_for(numbers):
     return sys.modules["opacus.optimizers.optimizer"]._generate_noise(2.0, numbers)
 
 
+def test_functions_of_libraries_are_replaced_under_any_name():
+    draw = sys.modules["opacus.optimizers.optimizer"]._generate_noise
+
+    def mechanism(x, rng):
+        total = x.sum(axis=0)
+        return total + draw(2.0, total)
+
+    trace = execute(mechanism, ROWS, 0)
+    (seen,) = trace.tape.observations
+    assert (seen.law.ratio.tolist(), trace.tape.unfollowed) == ([2.0, 2.0], [])
+    assert draw is generate_noise
+
+
 OTHERWISE = {
     "twice": lambda x, noise: (x + noise) + (x + noise),
     "by itself": lambda x, noise: x.sum() + np.sum(noise.reshape(-1)),
