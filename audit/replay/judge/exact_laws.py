@@ -17,9 +17,9 @@ from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.coded import Family
 from dpaudit.audit.replay.laws.comparison import LawComparison, compare
 from dpaudit.audit.replay.laws.composition import (
-    EPSILONS,
     Composition,
     DeltaAt,
+    epsilons_of,
     pure_epsilon,
 )
 from dpaudit.audit.replay.laws.points import with_points
@@ -133,7 +133,8 @@ def _hold(
     if (judgement.proven or spent.mu is not None) and pure_epsilon(claim) is None:
         judgement.delta = spent.delta(claim)
     if odd:  # or one number alone has more delta than is claimed
-        epsilons = EPSILONS[EPSILONS <= _FARTHEST]
+        epsilons = epsilons_of(claim)
+        epsilons = epsilons[epsilons <= _FARTHEST]
         delta = least_delta(law, law2, compared, epsilons)
         broken = DeltaAt.beyond(claim, epsilons, delta, slack=_LEAST)
         if broken is not None:

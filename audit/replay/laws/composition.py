@@ -33,15 +33,26 @@ from dpaudit.gaussian import gaussian_delta
 from dpaudit.neighbours import Pair
 from dpaudit.printable import told_apart
 
-__all__ = ["EPSILONS", "Composition", "DeltaAt", "most_loss", "pure_epsilon"]
+__all__ = ["Composition", "DeltaAt", "epsilons_of", "most_loss", "pure_epsilon"]
 
 _MOST_DISTRIBUTIONS = 64  # that differ
 _MOST_PARTS = 10_000
 _MOST_POINTS = 2**18
 _SINGLE = 1e-6  # what arithmetic in single precision may have added, relative
 _DIGITS = 8  # to which distances are told apart
-EPSILONS = np.concatenate([np.linspace(0.0, 5.0, 101), np.linspace(5.1, 60.0, 110)])
-"""At which deltas are compared."""
+_EPSILONS = np.concatenate([np.linspace(0.0, 5.0, 101), np.linspace(5.1, 60.0, 110)])
+_MOST_CORNERS = 1_000
+
+
+def epsilons_of(claim: Claim) -> Array:
+    """Return at which epsilons deltas are compared.
+
+    A claim that is known at some points is a straight line in e^epsilon between them,
+    and no delta of two laws lies above its chords: so it falls at a point first.
+    """
+    points = claim.parameters.get("epsilon", claim.parameters.get("epsilons", ()))
+    points = np.ravel(np.asarray(points, dtype=np.float64))
+    return np.union1d(_EPSILONS, points[:: 1 + len(points) // _MOST_CORNERS])
 
 
 def pure_epsilon(claim: Claim) -> float | None:
@@ -181,7 +192,7 @@ class Composition:
             if not 1e-100 < self.mu <= 1e6:
                 return None
             named = claim.parameters.get("epsilon")
-            at = EPSILONS if named is None else np.append(EPSILONS, float(named))
+            at = epsilons_of(claim)
             less = GaussianDP(self.mu * (1 - _SINGLE))
             found = DeltaAt.beyond(claim, at, less.delta_at(at), slack=0.0)
             if found is not None or named is None or self.bounds:
@@ -189,20 +200,22 @@ class Composition:
             allowed = float(claim.delta_at(named))
             return DeltaAt(named, float(less.delta_at(named)), allowed)
 
+        at = epsilons_of(claim)
+
         def beyond(deltas: Array | None) -> DeltaAt | None:
             if deltas is None:
                 return None
-            return DeltaAt.beyond(claim, EPSILONS, deltas, slack=1e-9)
+            return DeltaAt.beyond(claim, at, deltas, slack=1e-9)
 
         # A step alone, or the least distance for all, is quick, and often enough.
         for part in set(self.parts or ()):
-            if found := beyond(_one_step(part)):
+            if found := beyond(_one_step(part, at)):
                 return found
         sampled = any(part.rate < 1 for part in self.parts or ())
         if sampled and len(self.parts or ()) == 1:
             return None
         for parts in (_alike(self.parts, min), None if sampled else self.parts):
-            whole = replace(self, parts=parts)._distribution(pessimistic=False)
+            whole = replace(self, parts=parts)._distribution(at, pessimistic=False)
             if found := beyond(whole):
                 return found
         return None
@@ -218,12 +231,13 @@ class Composition:
             return True
         if self.mu is not None:
             return not _gaussian_refutes(self.mu, claim)
+        at = epsilons_of(claim)
         # One distance for all is quick to compose, and often enough.
         for grouped in (_alike(self.parts, max), self.parts):
-            distribution = replace(self, parts=grouped)._distribution(pessimistic=True)
-            if distribution is None:
+            whole = replace(self, parts=grouped)._distribution(at, pessimistic=True)
+            if whole is None:
                 return False
-            if (distribution <= 1.0001 * claim.delta_at(EPSILONS) + 1e-12).all():
+            if (whole <= 1.0001 * claim.delta_at(at) + 1e-12).all():
                 return True
         return False
 
@@ -260,7 +274,8 @@ class Composition:
         """
         if math.isnan(self.supremum):
             return False
-        allowed = claim.delta_at(EPSILONS) + 1e-12
+        at = epsilons_of(claim)
+        allowed = claim.delta_at(at) + 1e-12
         kinds = {type(bound) for bound in self.bounds}
         if (sums := self._sums) is not None:
             epsilon, delta = sums
@@ -268,7 +283,7 @@ class Composition:
                 most = claim.parameters["epsilon"] * (1 + 1e-9)
                 enough = delta <= claim.parameters.get("delta", 0.0) * (1 + 1e-9)
                 return bool(epsilon <= most and enough)
-            if (polygon_delta(EPSILONS, epsilon, delta) <= allowed).all():
+            if (polygon_delta(at, epsilon, delta) <= allowed).all():
                 return True
         if not self.bounds or not kinds <= {PureDP, ZeroConcentratedDP}:
             return False
@@ -279,16 +294,16 @@ class Composition:
             one["rho"] if "rho" in one else one["epsilon"] ** 2 / 2
             for one in (bound.parameters for bound in self.bounds)
         )
-        return bool((ZeroConcentratedDP(rho).delta_at(EPSILONS) <= allowed).all())
+        return bool((ZeroConcentratedDP(rho).delta_at(at) <= allowed).all())
 
-    def _distribution(self, *, pessimistic: bool) -> Any:
-        """Return bounds of delta at `EPSILONS`, None where there are none."""
+    def _distribution(self, epsilons: Array, *, pessimistic: bool) -> Any:
+        """Return bounds of delta at epsilons, None where there are none."""
         if self.parts is None:
             return None
         bounds = (part.bounded(above=pessimistic) for part in self.parts)
         parts = Counter(_rounded(part, up=pessimistic) for part in bounds if part.ratio)
         if not parts:
-            return np.zeros(len(EPSILONS))
+            return np.zeros(len(epsilons))
         known = (Family.LAPLACE, Family.GAUSSIAN)
         if not all(p.family in known and 1e-6 < p.ratio < 50 for p in parts):
             return None
@@ -307,7 +322,7 @@ class Composition:
             total = one if total is None else total.compose(one)
         assert total is not None
         # One by one in a third of the time: of all at once every point is a step.
-        return np.array([total.get_delta_for_epsilon(float(e)) for e in EPSILONS])
+        return np.array([total.get_delta_for_epsilon(float(e)) for e in epsilons])
 
 
 def _gaussian_refutes(mu: float, claim: Claim) -> bool:
@@ -334,15 +349,15 @@ def _alike(
     return tuple(replace(p, ratio=ratios[replace(p, ratio=0.0)]) for p in bounds)
 
 
-def _one_step(part: NoisyShift) -> Array:
-    """Return lower bounds of delta at `EPSILONS` of a sampled part by itself.
+def _one_step(part: NoisyShift, epsilons: Array) -> Array:
+    """Return lower bounds of delta at epsilons of a sampled part by itself.
 
     What (1 - q) P + q P_in has more than e^epsilon P is q times what P_in has more than
     1 + (e^epsilon - 1)/q times P.
     """
     if part.family != Family.GAUSSIAN or part.replaced or part.rate == 1:
-        return np.zeros(len(EPSILONS))
-    inner = np.log1p(np.expm1(EPSILONS) / part.rate)
+        return np.zeros(len(epsilons))
+    inner = np.log1p(np.expm1(epsilons) / part.rate)
     return np.asarray(part.rate * gaussian_delta(inner, part.ratio))
 
 

@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import laplace
 
-from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, ZeroConcentratedDP
+from dpaudit import (
+    ApproxDP,
+    GaussianDP,
+    InputError,
+    Profile,
+    PureDP,
+    ZeroConcentratedDP,
+)
 from dpaudit.audit.replay.declare.declarations import KERNELS, TrustedLaw
 from dpaudit.audit.replay.laws.comparison import compare, loss
 from dpaudit.audit.replay.laws.composition import Composition
@@ -283,6 +290,29 @@ def test_nothing_is_refuted_by_a_promise_and_what_is_lost_beside_it_is_lost():
     assert not beside("gaussian", 1.0, 2).holds(GaussianDP(2.1))
     assert beside("laplace", 2.0, 1).holds(PureDP(1.0))
     assert not beside("laplace", 2.0, 1).holds(PureDP(0.99))
+
+
+def delta_of_two(epsilon):
+    """Return the delta of two Laplace steps of loss 1, by the law of one's loss."""
+
+    def of_one(e):
+        return -math.expm1(min((e - 1) / 2, 0.0)) if e > -1 else -math.expm1(e)
+
+    inner = mpmath.quad(
+        lambda x: math.exp((x - 1) / 2) / 4 * of_one(epsilon - x),
+        sorted({-1.0, epsilon - 1.0, 1.0}),
+    )
+    return of_one(epsilon - 1) / 2 + math.exp(-1) / 2 * of_one(epsilon + 1) + inner
+
+
+@pytest.mark.parametrize("kind", [ApproxDP, lambda e, d: Profile([e], [d])])
+@pytest.mark.parametrize("epsilon", [0.626, 1.337, 1.837])
+def test_steps_are_held_to_a_claim_at_its_own_epsilon(kind, epsilon):
+    steps = [compare(*[KERNELS["laplace"](x, 1.0) for x in (0, 1)])] * 2
+    both, delta = Composition.of(steps), float(delta_of_two(epsilon))
+    less, more = (kind(epsilon, share * delta) for share in (0.98, 1.02))
+    assert (both.refutes(less), both.holds(less)) == (True, False)
+    assert (both.refutes(more), both.holds(more)) == (False, True)
 
 
 @pytest.mark.parametrize(
