@@ -38,15 +38,13 @@ class HeldArray(Composed):
         raise NotImplementedError
 
     def item(self) -> Any:
-        if self.held.is_alone and self.held.size == 1:
-            return self.held.reshape(())
-        return float(self)
+        return self.held.item()
 
     def tolist(self) -> Any:
         return self.held.tolist() if self.held.ndim else self.item()
 
     def __float__(self) -> float:
-        return float(self.held.looked_at("float").reshape(()))
+        return float(self.held.reshape(()).looked_at("float"))
 
     def __int__(self) -> int:
         return int(self.held.looked_at("int").reshape(()))

@@ -125,13 +125,13 @@ def spelled(frame: FrameType, name: str) -> bool:
     )
 
 
-def is_returned_next() -> bool:
+def is_returned_next(how: str) -> bool:
     """Say whether the number that is looked at now is all that the mechanism returns.
 
     So it is where the code under audit that runs now is the mechanism's own function,
-    which calls Python's `float` itself (other compiled functions ask for a float as
-    well, and make something else of it), and its next instruction returns what that
-    leaves: nothing else can depend on the number.
+    which calls Python's `float` or the method `item` itself (other compiled functions
+    ask for a float as well, and make something else of it), and its next instruction
+    returns what that leaves: nothing else can depend on the number.
     """
     frame = _caller(sys._getframe(1))
     if frame is None or frame.f_back is None:
@@ -139,7 +139,7 @@ def is_returned_next() -> bool:
     return (
         os.path.abspath(frame.f_back.f_code.co_filename) in (_EXECUTOR, *_BETWEEN)
         and _returns_next(frame.f_code, frame.f_lasti)
-        and spelled(frame, "float")
+        and (spelled if how == "float" else called_by_name)(frame, how)
     )
 
 

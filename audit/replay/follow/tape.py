@@ -287,7 +287,7 @@ class Tape:
 
     def is_released(self, how: str) -> bool:
         """Say whether a number is looked at only to be what the mechanism returns."""
-        return how == "float" and is_returned_next()
+        return how in ("float", "item") and is_returned_next(how)
 
     def observe(self, whole: Any, how: str) -> Array:
         """Return a value that the code looks at, flat, as ordinary numbers.

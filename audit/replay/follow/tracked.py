@@ -252,9 +252,10 @@ class Tracked(Looked, Arithmetic):
 
     def item(self, *place: Any) -> Any:
         """Return an entry as a number, which draws alone are not yet."""
-        if self.is_alone and not place and self.size == 1:
-            return self.reshape(())
-        return self.looked_at("item").item(*place)
+        if place or self.size != 1:
+            return self.looked_at("items").item(*place)
+        single = self.reshape(())
+        return single if self.is_alone else single.looked_at("item").item()
 
     def tolist(self) -> Any:
         """Return lists of numbers, which draws alone are not yet."""

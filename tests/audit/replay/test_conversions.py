@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state
 
 from dpaudit import Pair, PureDP
 from dpaudit.audit import replay
+from dpaudit.audit.replay.execute.executor import execute
 from dpaudit.audit.replay.follow import places
 
 PAIR = Pair([[0.2], [0.4], [0.9]], [[0.2], [0.4], [0.9], [1.0]])
@@ -290,3 +291,26 @@ def test_the_names_are_python_s_own_to_all_but_draws():
     }
     assert "float" not in globals()
     assert "int" not in globals()
+
+
+ENDS = {
+    "item": lambda data, rng: (len(data) + rng.laplace(size=1)).item(),
+    "item of one": lambda data, rng: (len(data) + rng.laplace(size=3))[1].item(),
+    "float": lambda data, rng: float(len(data) + rng.laplace()),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_what_is_returned_at_once_keeps_its_noise(name):
+    result = replay(ENDS[name], pair=Pair([0.5], [0.5, 1.0]), claim=PureDP(0.9))
+    assert (result.verdict, bool(result.proof)) == ("REFUTED", True)
+
+
+def test_what_goes_on_or_is_one_of_several_is_looked_at():
+    for mechanism in (
+        lambda data, rng: (len(data) + rng.laplace(size=1)).item() * 2,
+        lambda data, rng: (len(data) + rng.laplace(size=3)).item(1),
+        lambda data, rng: [(len(data) + rng.laplace(size=1)).item()],
+    ):
+        trace = execute(mechanism, np.array([0.5]), 0)
+        assert (trace.open, trace.layout) == (False, trace.plainly().layout)

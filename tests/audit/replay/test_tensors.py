@@ -261,6 +261,8 @@ SAID = {
     "new": lambda z: torch.zeros(1).new_tensor(z),
     "full": lambda z: torch.full((2,), z[0]),
     "text": lambda z: f"{z[0]:.3f} {z}",
+    "float": lambda z: float(z[:1]),
+    "item": lambda z: z[:1].item(),
     "equal": lambda z: ((z == z), z != 0, 2**z, z // 2, +z),
     "joined": lambda z: torch.hstack([z, torch.tensor([3, 1])]),
     "parts": lambda z: [each.roll(1) for each in z.split(1)],
