@@ -6,10 +6,11 @@ those that it made so before and comes to by a name.
 
 import random
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from types import FunctionType, MethodType, ModuleType
+from types import FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ __all__ = ["generators_of", "seeded", "torch_kept"]
 
 _NAMED = (FunctionType, ModuleType, type)
 _OTHERS = {*sys.stdlib_module_names, "dpaudit"}  # whose code is not the user's
+_ONCE = {"<frozen importlib._bootstrap>", tempfile.__file__}
 _LARGE = 2**64  # a seed that the system gives is larger
 
 
@@ -81,6 +83,7 @@ def seeded(
     before : dict
         To which is added what puts these back.
     """
+    outer = sys._getframe(2)  # which is in the block
     source: Any = np.random.bit_generator  # where generators without a seed take one
     ordinary = not hasattr(rng, "of_seed")
     with ExitStack() as stack:
@@ -96,15 +99,30 @@ def seeded(
         kept = source.randbits, random.Random.seed, random.seed
 
         def seed(self: random.Random, a: Any = None, version: int = 2) -> None:
-            kept[1](self, draw() if a is None else a, version)
+            ours = a is None and not _is_made_once(outer)
+            kept[1](self, draw() if ours else a, version)
+
+        def randbits(bits: int) -> int:
+            once = _is_made_once(outer)
+            return kept[0](bits) if once else int.from_bytes(rng.bytes(bits // 8))
 
         if ordinary:
-            source.randbits = lambda bits: int.from_bytes(rng.bytes(bits // 8))
+            source.randbits = randbits
             random.Random.seed, random.seed = seed, partial(seed, random._inst)  # type: ignore
         try:
             yield
         finally:
             source.randbits, random.Random.seed, random.seed = kept  # type: ignore
+
+
+def _is_made_once(outer: FrameType) -> bool:
+    """Say whether a generator is made for the process: by an import, or for files."""
+    frame = sys._getframe(2)
+    while frame is not None and frame is not outer:
+        if frame.f_code.co_filename in _ONCE:
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
 
 
 @contextmanager

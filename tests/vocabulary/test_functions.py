@@ -1,9 +1,11 @@
 import pickle
 import random
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial, wraps
+from importlib import import_module
 from types import FunctionType, ModuleType, SimpleNamespace
 
 import numpy as np
@@ -405,6 +407,27 @@ def test_what_draws_from_pytorch_is_seeded_and_pytorch_put_back(torch, way):
     before = list(torch.get_rng_state())
     assert audit(function, pair=PAIR, claim=PureDP(1.0)).refuted
     assert list(torch.get_rng_state()) == before
+
+
+def test_what_is_made_once_in_a_process_is_neither_seeded_nor_kept_noise(
+    tmp_path, monkeypatch
+):
+    """Such are generators of modules that a first release imports, and of files."""
+    (tmp_path / "made_late.py").write_text("import random\nOWN = random.Random()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def by_the_way(data):
+        tempfile.mktemp()
+        assert import_module("made_late").OWN
+        return data.sum() + np.random.laplace()  # noqa: NPY002
+
+    drawn = set()
+    for _ in range(2):
+        monkeypatch.setattr(tempfile, "_name_sequence", None)
+        monkeypatch.delitem(sys.modules, "made_late", raising=False)
+        assert audit(by_the_way, pair=PAIR, claim=PureDP(1.0)).refuted
+        drawn |= {sys.modules["made_late"].OWN.random(), tempfile.mktemp()}
+    assert len(drawn) == 4
 
 
 def test_replays_repeat_what_draws_from_a_generator_that_was_there():
