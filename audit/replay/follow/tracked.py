@@ -49,8 +49,7 @@ _ZERO = bytes(8)
 _MOVING = {
     **{name: name for name in ("ravel", "squeeze", "swapaxes", "repeat", "take")},
     **{name: name for name in ("diagonal", "trace", "round", "cumsum", "argmax")},
-    "argmin": "argmin",
-    **{"flatten": "ravel"},
+    **{"argmin": "argmin", "flatten": "ravel"},
 }
 
 
