@@ -226,18 +226,18 @@ def _array(value: Any, leading: int) -> _Tree | None:
         array = array_of_tensor(value)
     match array.dtype.kind:
         case "b" | "i" | "u" | "f":
-            # A copy, in one order: BLAS rounds by it, and it does not survive a
-            # journey between processes.
+            # A copy in one order: BLAS rounds by it, and no other process keeps it.
             numbers = np.array(array, dtype=np.float64, order="C")
         case "c":
             both = [np.real(array), np.imag(array)]
             numbers = np.stack(both, axis=-1).astype(np.float64)
         case "m" | "M":
-            count = array.astype(np.int64).astype(np.float64)
-            numbers = np.where(np.isnat(array), np.nan, count)
+            numbers = np.where(np.isnat(array), np.nan, array.astype(np.int64))
         case "V" if array.dtype.names:
             fields = [(_key(name), array[name]) for name in array.dtype.names]
             return _branch("{}", fields, 0, leading)
+        case "V" if array.dtype.name == "bfloat16":  # of JAX
+            return _array(array.astype(np.float32), leading)
         case _:
             return None
     shape = str(array.shape[leading:])

@@ -15,6 +15,8 @@ from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, num
 
 __all__ = ["HeldArray", "note_rounding"]
 
+_HALF = 1e-4  # a step of types whose rounding is no small part of a distance
+
 
 class HeldArray(Composed):
     """Numbers with noise where an array of another library than NumPy is expected.
@@ -65,6 +67,8 @@ def note_rounding(result: Any, parts: list[Any], eps: float) -> None:
     if isinstance_tracked(result):
         means = (each.centre if isinstance_tracked(each) else each for each in parts)
         result.rounded(eps, *map(numeric, means))
+        if eps > _HALF:
+            result.tape.cannot_follow("rounding in half precision hides distances")
 
 
 def _within(value: Any, asks: bool) -> Any:

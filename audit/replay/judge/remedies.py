@@ -41,6 +41,7 @@ _FEW = (
     + _PRIMITIVE.format("draws them")
 )
 _WORDS: dict[str, str] = {
+    "half precision": "add noise in single or double precision, and round after it",
     "go on here": f"draw as often as is public, {_LOOP}",
     "seconds of the budget": "give it more of them, or hand over smaller datasets",
     "a generator that": "hand the generator over, or make it, or the object that holds "

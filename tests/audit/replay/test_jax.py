@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from replay_cases import line_of
 
-from dpaudit import GaussianDP, Pair, PureDP
+from dpaudit import GaussianDP, Pair, PureDP, outputs
+from dpaudit.audit import audit
 from dpaudit.audit.replay import replay
 
 jax = pytest.importorskip("jax")
@@ -328,6 +329,17 @@ def test_noise_of_arrays_is_followed(name):
     mechanism, pair, claim = RIGHT[name]
     result = replay(mechanism, pair=pair, claim=claim)
     assert (result.verdict, result.findings) == ("NOT_REFUTED", ())
+
+
+@pytest.mark.parametrize("kind", [jnp.float16, jnp.bfloat16])
+def test_numbers_of_half_the_precision_are_read_and_not_followed(kind):
+    def short(x, key):
+        return kind(x.sum()) + random.laplace(key, dtype=kind) / 4
+
+    how = {"pair": Pair([0.0], [0.0, 1.0]), "claim": PureDP(1.0)}
+    assert audit(short, **how).refuted
+    assert replay(short, budget=2, **how).verdict == "NOT_FOLLOWED"
+    assert outputs.read(jnp.ones(2, dtype=kind)).numbers.tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("name", WRONG)
