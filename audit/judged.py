@@ -18,8 +18,8 @@ UNFOUNDED = (
     "which every statement assumes. Draw all randomness from rng (other libraries can "
     "be seeded from it), and keep nothing from one call to the next. What cannot be "
     "changed and takes fresh randomness from the operating system for each release may "
-    "say so, seedable = False; a program in a process of its own is audited by "
-    "dpaudit.adapters.from_command"
+    "say so by an attribute (below a function f: f.seedable = False); a program in a "
+    "process of its own is audited by dpaudit.adapters.from_command"
 )
 """Why there is no verdict, and how to go on."""
 

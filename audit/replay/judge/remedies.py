@@ -23,10 +23,10 @@ _NUMBERS = (
     "return its numbers and texts (vars of an object, state_dict of a model, isoformat "
     "of a date, tolist of an array)"
 )
-_SETTLE = "draw more of them (budget=)"
+_SETTLE = "draw more of them (budget=, --max-samples)"
 _HIDDEN = (
-    "show by proof that the release hides it, draw more releases (budget=), or say "
-    "sees='transcript' if every noisy value is seen"
+    "show by proof that the release hides it, draw more releases (budget=, "
+    "--max-samples), or say sees='transcript' if every noisy value is seen"
 )
 _ANY = "draws from a law"
 _AMONG = "choice randrange randint integers sample shuffle permutation permuted".split()
