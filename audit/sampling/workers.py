@@ -9,7 +9,7 @@ content (`dpaudit.audit.sampling.parcels`); what is submitted holds their name, 
 and numbers of releases: as many as are two seconds of work by what one has cost so far,
 or fewer, so that there is work for all. What costs less than its way there and back is
 drawn here. Whole batches are read where they were drawn, and counts come back instead
-of releases (`dpaudit.audit.game.fitted.Reading`). None of this changes a result: single
+of releases (`dpaudit.audit.game.fitted.Scoring`). None of this changes a result: single
 releases do not depend on how they are cut, and batches are never cut.
 
 BLAS rounds by the number of its threads, so it has one with each worker, as in the
