@@ -70,7 +70,7 @@ from dpaudit.algorithms.shared.bases import (
 )
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated, hands_on
 from dpaudit.arrays import Array
-from dpaudit.blocks import Rows, check_restarts, peek
+from dpaudit.blocks import Rows, peek
 from dpaudit.gram import gram, prepared
 from dpaudit.subspace import top_components
 from dpaudit.validation import (
@@ -80,6 +80,7 @@ from dpaudit.validation import (
     check_fraction,
     check_length,
     check_positive,
+    check_restarts,
 )
 
 __all__ = ["CoinPress", "PublishedCoinPress"]

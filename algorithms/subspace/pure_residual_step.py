@@ -91,10 +91,10 @@ from dpaudit.algorithms.subspace.residual_plan import (
     weighed,
 )
 from dpaudit.arrays import Array
-from dpaudit.blocks import Rows, check_restarts
+from dpaudit.blocks import Rows
 from dpaudit.errors import InputError
 from dpaudit.gram import Gram, gram
-from dpaudit.validation import Count, Fraction, Positive
+from dpaudit.validation import Count, Fraction, Positive, check_restarts
 
 __all__ = ["PureResidualStepPCA"]
 

@@ -104,9 +104,9 @@ from dpaudit.algorithms.subspace.residual_plan import (
     leading,
 )
 from dpaudit.arrays import Array
-from dpaudit.blocks import Rows, check_restarts
+from dpaudit.blocks import Rows
 from dpaudit.gram import Gram, gram
-from dpaudit.validation import Count, Positive
+from dpaudit.validation import Count, Positive, check_restarts
 
 __all__ = ["ResidualStepPCA"]
 

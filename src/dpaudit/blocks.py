@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
-from posixpath import dirname, join
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -173,15 +172,6 @@ def restarts(data: object) -> bool:
     return not isinstance(data, Iterator)
 
 
-def check_restarts(data: object) -> None:
-    """Raise if data can be read once only."""
-    if not restarts(data):
-        raise InputError(
-            "data must be readable more than once, but an iterator is not, "
-            f"got {type(data).__name__}"
-        )
-
-
 def _default_rows(width: int) -> int:
     return max(_NUMBERS // width, _ROWS)
 
@@ -263,9 +253,8 @@ def _stored(name: str, data: Any, block_rows: int | None) -> Iterator[Block]:
 
 def _of_file(path: str, block_rows: int | None) -> Iterator[Block]:
     def state() -> list[tuple[int, ...]]:
-        folder = Path(path)
         try:
-            found = [each.stat() for each in (folder, *sorted(folder.rglob("*")))]
+            found = [x.stat() for x in (Path(path), *sorted(Path(path).rglob("*")))]
         except OSError:
             return []
         return [(s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in found]
@@ -307,27 +296,34 @@ def _has_magic(path: str) -> bool:
 
 
 def _npy_pieces(path: str, block_rows: int | None) -> Iterator[Block]:
-    """Read an array piece by piece, not mapped: pages of it would count as memory."""
+    """Read an array piece by piece, not mapped: its size would count as memory."""
+    form: Any = np.lib.format
     try:
-        kept = np.lib.format.open_memmap(path, mode="r")
-        yield _no_rows(repr(path), kept.shape, kept.dtype)
-        if not kept.flags.c_contiguous:
-            raise InputError(
-                f"{path!r} holds an array column by column, and cannot be read in "
-                "rows: save numpy.ascontiguousarray of it"
-            )
-        size = block_rows or _default_rows(kept.shape[1])
         with open(path, "rb") as file:
-            file.seek(kept.offset)
-            for first in range(0, len(kept), size):
-                shape = kept[first : first + size].shape
-                rows = np.fromfile(file, kept.dtype, shape[0] * shape[1])
-                yield Block(_matrix("data", rows.reshape(shape)), "data", first)
+            version = "1_0" if form.read_magic(file)[0] == 1 else "2_0"
+            read = getattr(form, f"read_array_header_{version}")
+            shape, in_columns, kind = read(file)
+            if kind.hasobject:
+                raise InputError(f"{path!r} must hold numbers, got Python objects")
+            yield _no_rows(repr(path), shape, kind)
+            if in_columns:
+                raise InputError(
+                    f"{path!r} holds an array column by column, and cannot be read in "
+                    "rows: save numpy.ascontiguousarray of it"
+                )
+            size = block_rows or _default_rows(shape[1])
+            for first in range(0, shape[0], size):
+                piece = min(size, shape[0] - first), shape[1]
+                rows = np.fromfile(file, kind, piece[0] * piece[1])
+                if rows.size < piece[0] * piece[1]:
+                    raise InputError(f"{path!r} ends before its {shape[0]:,} rows do")
+                yield Block(_matrix("data", rows.reshape(piece)), "data", first)
     except InputError:
         raise
-    except (OSError, ValueError) as error:  # of a ValueError: no array, or damaged
-        told = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot read {path!r}: {told}") from None
+    except OSError as error:
+        raise InputError(f"cannot read {path!r}: {error.strerror or error}") from None
+    except ValueError as error:  # of its head
+        raise InputError(f"{path!r} is not a NumPy file: {error}") from None
 
 
 def _zarr_pieces(path: str, block_rows: int | None) -> Iterator[Block]:
@@ -346,8 +342,8 @@ def _parquet_files(path: str) -> Iterator[Block]:
     if Path(path).is_dir():
         found = [f.relative_to(path).as_posix() for f in Path(path).rglob("*.parquet")]
         shown = sorted(name for name in found if not re.search(r"(^|/)[._]", name))
-        files = [join(path, name) for name in shown]
-        if not files or any("=" in dirname(name) for name in shown):
+        files = [f"{path}/{name}" for name in shown]
+        if not files or any(re.search("=.*/", name) for name in shown):
             wanted = "Parquet files, and no columns in the names of folders"
             raise InputError(f"cannot read {path!r}: a folder must hold {wanted}")
     for file in files:

@@ -11,7 +11,7 @@ instance of it.
 """
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
 from enum import Enum
@@ -48,6 +48,7 @@ __all__ = [
     "check_parameters",
     "check_positive",
     "check_real",
+    "check_restarts",
     "check_vector",
     "parameters_of",
 ]
@@ -131,6 +132,15 @@ def check_length(dimension: int | None, default: int, *, minimum: int = 1) -> in
     """Return the length of rows that is asked for, or the default, or raise."""
     asked = default if dimension is None else dimension
     return check_count("dimension", asked, minimum=minimum)
+
+
+def check_restarts(data: object) -> None:
+    """Raise if data can be read once only."""
+    if isinstance(data, Iterator):
+        raise InputError(
+            "data must be readable more than once, but an iterator is not, "
+            f"got {type(data).__name__}"
+        )
 
 
 def check_generator(rng: object) -> None:
