@@ -147,7 +147,8 @@ def test_values_are_handed_out_as_a_series_where_nothing_else_fits():
     assert told["replay"]["verdict"] == "NOT_REFUTED"
 
 
-MEAN = "DataFrame, epsilon, bound=100.0) needs"
+TABLE = f"{pd.DataFrame.__module__}.DataFrame"  # another one since pandas 3
+MEAN = f"noisy_mean(df: {TABLE}, epsilon, bound=100.0) needs"
 RELATION = "; --relation add-remove or --relation replace-one"
 test_what_is_not_said_is_asked_for_in_one_sentence = refused(
     {

@@ -87,6 +87,14 @@ def test_one_row_less_more_and_another(folder):
     assert pair.neighbour[0].tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
+# pandas 2 reads whole numbers beyond doubles as infinite.
+TOO_LARGE = (
+    "row 1 has a NaN or infinity"
+    if pd.__version__ < "3"
+    else "column '1' must hold numbers, got 1000"
+)
+
+
 @pytest.mark.parametrize(
     ("file", "neighbour", "message"),
     [
@@ -125,7 +133,7 @@ def test_one_row_less_more_and_another(folder):
         ("partial.csv", "drop:0", "not both, got 'a' beside 'nan'"),
         ("index.csv", "drop:0", "a column of .* has no name"),
         ("under.csv", "drop:0", "must hold numbers, got '1_000'"),
-        ("large.csv", "drop:0", "column '1' must hold numbers, got 1000|or infinity"),
+        ("large.csv", "drop:0", TOO_LARGE),
         ("empty.csv", "drop:0", "not a table"),
     ],
 )

@@ -322,14 +322,21 @@ def test_what_was_named_does_not_fall_through(
         datasets.load_mnist(path=tmp_path / "elsewhere")
 
 
+# NumPy 2.0 reads 256 as a byte: then it is another file.
+NO_BYTE = (
+    "is not the published file"
+    if np.__version__ < "2.1"
+    else "cannot be read: could not convert"
+)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"flip": 1}, "is not the published file"),
         ({"head": "@RELATION mnist\n"}, "cannot be read: it has no @data line"),
         ({"head": "@DATA\n0,0\n"}, "cannot be read: the number of columns"),
-        # NumPy before 2.1 reads 256 as a byte: then it is another file.
-        ({"head": "@DATA\n0,0,0,256,1\n"}, "could not convert|not the published"),
+        ({"head": "@DATA\n0,0,0,256,1\n"}, NO_BYTE),
     ],
 )
 def test_a_damaged_openml_cache_is_diagnosed(tiny_mnist, isolated, options, message):
