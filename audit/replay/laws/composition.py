@@ -48,7 +48,8 @@ def epsilons_of(claim: Claim) -> Array:
     """Return at which epsilons deltas are compared.
 
     A claim that is known at some points is a straight line in e^epsilon between them,
-    and no delta of two laws lies above its chords: so it falls at a point first.
+    and no delta of two laws lies above its chords: so it falls at a point first. Of a
+    claim of more than 1,000 points, and of a curve, what falls between is not seen.
     """
     points = claim.parameters.get("epsilon", claim.parameters.get("epsilons", ()))
     points = np.ravel(np.asarray(points, dtype=np.float64))
